@@ -1,0 +1,79 @@
+//! The one table of diagnostic codes. `docs/diagnostics/CODE.md` explains each.
+
+/// Errors cannot be loaded; warnings load but look wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The policy cannot be loaded.
+    Error,
+    /// The policy loads, but something in it looks wrong.
+    Warning,
+}
+
+impl Severity {
+    /// `error` or `warning`, as in JSON and in text.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
+}
+
+macro_rules! codes {
+    ($($variant:ident $name:literal $severity:ident $doc:literal;)*) => {
+        /// What kind of finding a diagnostic is. Part of the public interface.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code { $(#[doc = $doc] $variant,)* }
+
+        impl Code {
+            /// Every code, in the order of the table.
+            pub const ALL: &[Code] = &[$(Code::$variant,)*];
+
+            /// The public name, as in JSON: `unknown-key`.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Code::$variant => $name,)* }
+            }
+
+            /// One line that says what the code means.
+            pub fn summary(self) -> &'static str {
+                match self { $(Code::$variant => $doc,)* }
+            }
+
+            /// Whether a policy with this finding can be loaded.
+            pub fn severity(self) -> Severity {
+                match self { $(Code::$variant => Severity::$severity,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    Syntax "syntax" Error "The text is not TOML.";
+    UnknownKey "unknown-key" Error "A key that the language does not have, or not in this table.";
+    MissingKey "missing-key" Error "A required key is absent.";
+    DuplicateKey "duplicate-key" Error "The same key or table twice in one file.";
+    DuplicateName "duplicate-name" Error "Two rules with one name.";
+    InvalidType "invalid-type" Error "A value of the wrong TOML type.";
+    InvalidValue "invalid-value" Error "A value of the right type that means nothing here.";
+    OutOfRange "out-of-range" Error "A number, duration or percentage outside its range.";
+    UnknownPool "unknown-pool" Error "A pool other than `critical` and `background`.";
+    InvalidGlob "invalid-glob" Error "A glob that is not well formed.";
+    InvalidRegex "invalid-regex" Error "A regex that is not well formed, or uses what is not supported.";
+    PatternTooLarge "pattern-too-large" Error "Patterns whose automaton would exceed its limit.";
+    NeverMatches "never-matches" Error "A pattern that no name of at most 15 bytes can match.";
+    LimitExceeded "limit-exceeded" Error "More of something than the kernel program has room for.";
+    EmptyPolicy "empty-policy" Error "A file without any content.";
+    FailedTest "failed-test" Error "A `[[test]]` table whose expectation does not hold.";
+    NameTooLong "name-too-long" Warning "An exact name of more than 15 bytes; the kernel keeps 15.";
+    UnreachableRule "unreachable-rule" Warning "A rule that no thread can reach, because earlier rules take all of its threads.";
+    DuplicateRule "duplicate-rule" Warning "A rule with the same conditions as an earlier one.";
+    TruncationClash "truncation-clash" Warning "Two names that are equal once cut to 15 bytes.";
+    CommOnlyElevation "comm-only-elevation" Warning "A rule into `critical` that any user can claim by renaming a thread.";
+    LooksLikeRegex "looks-like-regex" Warning "A glob that reads like a regex.";
+    LooksLikeGlob "looks-like-glob" Warning "A regex that reads like a glob.";
+    SuspiciousEscape "suspicious-escape" Warning "An escape in double quotes that TOML turned into another character.";
+    NoRules "no-rules" Warning "A policy without rules: every thread takes the default pool.";
+    SliceBelowTick "slice-below-tick" Warning "A slice shorter than this host's scheduler tick.";
+    UnknownUser "unknown-user" Warning "A user or group name that this host does not know.";
+    NoCgroup2 "no-cgroup2" Warning "Cgroup rules on a host without a cgroup v2 hierarchy.";
+}

@@ -1,0 +1,2 @@
+//! The twopool program.
+fn main() {}
