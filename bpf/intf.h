@@ -140,21 +140,31 @@ struct automata {
 };
 
 /* One exact name. The table is sorted by (key[0], key[1]) as little-endian u64s compared as
- * numbers, and padded with all-ones keys to `name_slots`, a power of two above the count.
- * A name is its bytes followed by NULs up to 16 bytes. */
+ * numbers, and padded with all-ones keys to `name_slots`, a power of two not below the count; no
+ * name has such a key, since its last byte is NUL. A name is its bytes followed by NULs up to 16
+ * bytes. Search without branches: i = 0; for (step = name_slots / 2; step; step /= 2) if
+ * (key[i + step] <= key) i += step; then the name is at i or nowhere. */
 struct name_entry {
 	u64 key[2];
 	u32 row[NR_NAME_DIMS];	/* plane row for DIM_THREAD and DIM_PROCESS; 0 = not named there */
 };
 
+/* A thread name and a process name are walked as they are, at most 15 bytes.
+ *
+ * A cgroup path is walked as its bytes "/a/b", so that a child's state is its parent's state walked
+ * over "/name". The root has the path "/", which is no beginning of "/a": its own row is `root`
+ * (already complete, `init` included), and its children start from `init` and the automata's start
+ * states. Automata of paths are only right for well-formed paths: a leading slash, no empty
+ * component, no trailing slash. */
 struct name_dim {
 	u32 init;		/* plane row to start from */
-	u32 pad;
+	u32 root;		/* cgroup: complete plane row of the path "/"; names: 0, unused */
 	struct automata automata;
 };
 
 /* A piecewise constant function of a number: row[i] holds from start[i] up to start[i+1].
- * start[0] is 0; padded with all-ones to `slots`, a power of two above the count. */
+ * start[0] is 0; padded with all-ones starts that repeat the last row to `slots`, a power of two
+ * not below the count. Searched as the names are. */
 struct ranges {
 	u32 starts;		/* u64[slots] */
 	u32 rows;		/* u16[slots]: row ids */
