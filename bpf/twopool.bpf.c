@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * twopool.bpf.c - a two-pool scheduler whose policy is data.
+ *
+ * Every thread belongs to the critical or to the background pool. Which one is a pure function of
+ * the policy image and of the thread (classify.h); it is looked up again whenever something that
+ * it depends on changed, at the thread's next wake, enqueue or tick. There is no event to miss.
+ *
+ * The life of a thread here:
+ *
+ *	select_cpu	it wakes: an idle CPU is claimed and the thread goes there straight away
+ *	enqueue		no idle CPU, or it may not move: into a queue, and somebody is told
+ *	dispatch	a CPU wants work: own pool order by what is owed, then outward
+ *	running		it starts: out of the count of its queue, its wait is recorded
+ *	tick		it is charged; it yields to who is owed, overdue, or more important
+ *	stopping	it is charged; its wait starts again if it is still runnable
+ *
+ * Files: pools.h says who is due, select.h where a thread may run, steal.h where a CPU finds
+ * work, sizing.h which CPUs belong to whom, classify.h which pool a thread is in.
+ *
+ * Known weaknesses. A thread in a local queue behind a real-time thread waits for it. In a shared
+ * queue a thread may be passed over by CPUs outside its mask, but only if it may run on all of the
+ * queue's own cache. Inside one CPU, own and shared queue of a pool take turns, which is fair to
+ * the queues and not exactly to the threads in them.
+ */
+#include "kernel.h"
+#include "maps.h"
+#include "stats.h"
+#include "classify.h"
+#include "pools.h"
+#include "select.h"
+#include "steal.h"
+#include "sizing.h"
+#include "probe.h"
+#include "report.h"
+
+LICENSE("GPL");
+
+/* Virtual time per nanosecond of a thread of neutral weight (nice 0, rule weight 100). */
+#define NEUTRAL_WEIGHT (100 * 100)
+
+static struct task_ctx *task_ctx_of(struct task_struct *p)
+{
+	struct task_ctx *t = k_task_storage(task_ctxs, p, false);
+
+	/* init_task makes it; where memory was short then, try again now */
+	return t ?: k_task_storage(task_ctxs, p, true);
+}
+
+static bool is_bound_kthread(struct task_struct *p)
+{
+	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;
+}
+
+/* Brings the class up to date. True if the thread changed pool. */
+static bool refresh_class(struct task_struct *p, struct task_ctx *t, const struct policy_image *img,
+			  u64 now)
+{
+	u8 before = t->class.pool;
+	bool first = !t->key.epoch;
+
+	if (!classify_refresh(p, t, img))
+		return false;
+	count_match(t, now);
+	if (!first && before == t->class.pool)
+		return false;
+	/* virtual times of different pools cannot be compared: start level with the new one */
+	t->vtime = clocks[t->class.pool & (NR_POOLS - 1)].vtime_now;
+	return true;
+}
+
+/* Adds what the thread ran since the last look to every account. */
+static void charge(struct task_struct *p, struct task_ctx *t, const struct policy_image *img,
+		   struct cpu_state *cs, bool flush)
+{
+	u64 total_ns = p->se.sum_exec_runtime;
+	u64 ran_ns = total_ns - t->exec_start_ns;
+	u64 weight = (u64)p->scx.weight * t->class.weight;
+
+	t->exec_start_ns = total_ns;
+	t->vtime += ran_ns * NEUTRAL_WEIGHT / (weight ? weight : 1);
+	count_cpu_time(t, ran_ns);
+	if (img)
+		charge_pool(img, cs, t->class.pool, ran_ns, flush);
+}
+
+s32 OPS(select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	const struct policy_image *img = k_image();
+	struct task_ctx *t = task_ctx_of(p);
+	u64 now = k_now();
+	s32 cpu;
+
+	if (!img || !t)
+		return prev_cpu;
+	refresh_class(p, t, img, now);
+	cpu = pick_idle(p, t->class.pool, prev_cpu);
+	if (cpu < 0)
+		return prev_cpu;
+	if (owns(t->class.pool, cpu))
+		count_event(idle_hits);
+	else
+		count_event(borrows);
+	t->wait_start_ns = now;
+	k_insert(p, K_DSQ_LOCAL, t->class.slice_ns, 0);
+	return cpu;
+}
+
+/* ---- enqueue ---- */
+
+/* A virtual time that lets a sleeper run soon, but not for all the time that it slept. */
+static u64 queue_vtime(struct task_ctx *t)
+{
+	u64 least = clocks[t->class.pool & (NR_POOLS - 1)].vtime_now - t->class.slice_ns;
+
+	if ((s64)(t->vtime - least) < 0)
+		t->vtime = least;
+	return t->vtime;
+}
+
+static void insert_into(struct task_struct *p, struct task_ctx *t, u32 queue, u64 enq_flags, u64 now)
+{
+	queue_enter(t, queue, now);
+	k_insert_vtime(p, DSQ_BASE + (u64)queue, t->class.slice_ns, queue_vtime(t), enq_flags);
+}
+
+static void preempt_cpu(s32 cpu, u32 pool)
+{
+	struct pool_counters *c = k_map_value(pool_stats, pool);
+
+	if (c)
+		c->preemptions++;
+	k_kick(cpu, K_KICK_PREEMPT);
+}
+
+/* The thread may run on this CPU alone. */
+static void enqueue_bound(struct task_struct *p, struct task_ctx *t, const struct policy_image *img,
+			  s32 cpu, u64 enq_flags, u64 now)
+{
+	u32 pool = t->class.pool;
+
+	if (k_test_and_clear_idle(cpu)) {
+		k_insert(p, K_DSQ_LOCAL, t->class.slice_ns, enq_flags);
+		k_kick(cpu, K_KICK_IDLE);
+		return;
+	}
+	count_event(own_queue);
+	insert_into(p, t, own_queue(pool, cpu), enq_flags, now);
+	if (may_preempt(img, pool) && clear_preemptible(other_pool(pool), cpu))
+		preempt_cpu(cpu, pool);
+}
+
+/* The thread's mask cuts through its cache: it waits in the own queue of the CPU that is to run
+ * it, so choose that one first. */
+static void enqueue_masked(struct task_struct *p, struct task_ctx *t, const struct policy_image *img,
+			   s32 cpu, u64 enq_flags, u64 now)
+{
+	u32 pool = t->class.pool;
+	s32 idle = pick_idle(p, pool, cpu);
+	s32 victim = idle < 0 && may_preempt(img, pool) ? pick_victim(p, pool, cpu) : -1;
+	s32 target = idle >= 0 ? idle : victim >= 0 ? victim : cpu;
+
+	count_event(own_queue);
+	insert_into(p, t, own_queue(pool, target), enq_flags, now);
+	if (idle >= 0)
+		k_kick(idle, K_KICK_IDLE);
+	else if (victim >= 0)
+		preempt_cpu(victim, pool);
+}
+
+/* Insert first, then look for a CPU: one that goes idle in between has either seen the count or
+ * is found by this look. */
+static void enqueue_shared(struct task_struct *p, struct task_ctx *t, const struct policy_image *img,
+			   s32 cpu, u64 enq_flags, u64 now)
+{
+	u32 pool = t->class.pool;
+	s32 target;
+
+	insert_into(p, t, shared_queue(pool, llc_of(cpu)), enq_flags, now);
+	target = pick_idle(p, pool, cpu);
+	if (target >= 0) {
+		k_kick(target, K_KICK_IDLE);
+		return;
+	}
+	if (!may_preempt(img, pool))
+		return;
+	target = pick_victim(p, pool, cpu);
+	if (target >= 0)
+		preempt_cpu(target, pool);
+}
+
+void OPS(enqueue, struct task_struct *p, u64 enq_flags)
+{
+	const struct policy_image *img = k_image();
+	struct task_ctx *t = task_ctx_of(p);
+	s32 cpu = k_task_cpu(p);
+	u64 now = k_now();
+
+	if (!img || !t) {
+		/* without memory for it, the thread cannot be counted: let the kernel queue it */
+		count_event(fallback_no_context);
+		k_insert(p, K_DSQ_GLOBAL, K_SLICE_DFL, enq_flags);
+		return;
+	}
+	queue_leave(t);
+	refresh_class(p, t, img, now);
+	if (!t->wait_start_ns)
+		t->wait_start_ns = now;
+	if (is_bound_kthread(p) && (enq_flags & K_ENQ_WAKEUP)) {
+		/* its CPU depends on it. Only on a wake: one that never sleeps queues like others */
+		count_event(kthread_local);
+		k_insert(p, K_DSQ_LOCAL, t->class.slice_ns, enq_flags | K_ENQ_PREEMPT);
+		return;
+	}
+	if (p->nr_cpus_allowed == 1 || k_migration_disabled(p))
+		enqueue_bound(p, t, img, cpu, enq_flags, now);
+	else if (is_restricted(p) && !covers_llc(p, llc_of(cpu)))
+		enqueue_masked(p, t, img, cpu, enq_flags, now);
+	else
+		enqueue_shared(p, t, img, cpu, enq_flags, now);
+}
+
+/* ---- dispatch ---- */
+
+/* The current thread goes on: a new slice, and its CPU may be preempted again. */
+static void stay(struct cpu_state *cs, struct task_struct *prev, s32 cpu)
+{
+	if (cs->grant == GRANT_RUNNING) {
+		k_set_slice(prev, GRANT_SLICE_NS);
+		return;
+	}
+	k_set_slice(prev, cs->slice_ns);
+	set_preemptible(cs->pool, cpu);
+}
+
+/* Serves the background pool first, if it is owed. `keep`: pool of a current thread that could go
+ * on, or NR_POOLS. */
+static bool dispatch_owed(const struct policy_image *img, struct cpu_state *cs,
+			  struct task_struct *prev, u32 keep, s32 cpu, u64 now)
+{
+	if (cs->grant != GRANT_DUE) {
+		if (!is_owed(img, POOL_BACKGROUND))
+			return false;
+		if (!has_work_near(POOL_BACKGROUND, cpu) && keep != POOL_BACKGROUND)
+			return false;
+		grant_claim(img, cs, POOL_BACKGROUND);
+	}
+	if (take_from_pool(cs, POOL_BACKGROUND, cpu, now)) {
+		cs->grant = GRANT_TAKEN;
+		count_event(grants);
+		return true;
+	}
+	if (keep == POOL_BACKGROUND) {
+		cs->grant = GRANT_RUNNING;
+		count_event(grants);
+		stay(cs, prev, cpu);
+		return true;
+	}
+	grant_release(cs, POOL_BACKGROUND);
+	return false;
+}
+
+static bool dispatch_overdue(const struct policy_image *img, struct cpu_state *cs, s32 cpu, u64 now)
+{
+	s32 index = overdue_queue(img, cpu, now);
+
+	if (index < 0 || !take(index, now))
+		return false;
+	if (queue_pool(index) == POOL_BACKGROUND && cs->grant == GRANT_NONE)
+		cs->grant = GRANT_TAKEN; /* a turn that nobody preempts, charged as it runs */
+	count_event(overdue);
+	return true;
+}
+
+void OPS(dispatch, s32 cpu, struct task_struct *prev)
+{
+	const struct policy_image *img = k_image();
+	struct cpu_state *cs = cpu_state(cpu);
+	u64 now = k_now();
+	u32 keep = NR_POOLS;
+
+	if (!img)
+		return;
+	if (prev && (prev->scx.flags & K_TASK_QUEUED))
+		keep = cs->pool;
+	/* a grant that never started, or whose thread is at the end of its slice, is over */
+	if (cs->grant == GRANT_TAKEN || (cs->grant == GRANT_RUNNING && keep == NR_POOLS))
+		grant_release(cs, POOL_BACKGROUND);
+	if (dispatch_overdue(img, cs, cpu, now))
+		return;
+	if (dispatch_owed(img, cs, prev, keep, cpu, now))
+		return;
+	if (take_from_pool(cs, POOL_CRITICAL, cpu, now))
+		return;
+	if (keep != POOL_CRITICAL && take_from_pool(cs, POOL_BACKGROUND, cpu, now))
+		return;
+	if (keep != NR_POOLS) {
+		stay(cs, prev, cpu);
+		return;
+	}
+	/* idle: no longer a CPU to be preempted */
+	clear_preemptible(POOL_CRITICAL, cpu);
+	clear_preemptible(POOL_BACKGROUND, cpu);
+}
+
+/* ---- on the CPU ---- */
+
+void OPS(running, struct task_struct *p)
+{
+	struct task_ctx *t = k_task_storage(task_ctxs, p, false);
+	s32 cpu = k_task_cpu(p);
+	struct cpu_state *cs = cpu_state(cpu);
+	struct pool_clock *clock;
+	u64 now = k_now();
+	u32 pool;
+
+	if (!t) {
+		cs->pool = NR_POOLS;
+		return;
+	}
+	pool = t->class.pool & (NR_POOLS - 1);
+	clock = &clocks[pool];
+	queue_leave(t);
+	if (t->wait_start_ns) {
+		s64 waited_ns = now - t->wait_start_ns; /* another CPU's clock may be ahead */
+
+		count_wait(pool, waited_ns > 0 ? waited_ns : 0);
+		t->wait_start_ns = 0;
+	}
+	t->exec_start_ns = p->se.sum_exec_runtime;
+	cs->run_start_ns = now;
+	cs->slice_ns = t->class.slice_ns;
+	cs->pool = pool;
+	if ((s64)(t->vtime - clock->vtime_now) > 0)
+		clock->vtime_now = t->vtime;
+	if (cs->grant == GRANT_TAKEN && pool == POOL_BACKGROUND) {
+		cs->grant = GRANT_RUNNING;
+		k_set_slice(p, GRANT_SLICE_NS);
+		clear_preemptible(pool, cpu);
+	} else {
+		set_preemptible(pool, cpu);
+	}
+	clear_preemptible(other_pool(pool), cpu);
+}
+
+void OPS(stopping, struct task_struct *p, bool runnable)
+{
+	struct task_ctx *t = k_task_storage(task_ctxs, p, false);
+	s32 cpu = k_task_cpu(p);
+	struct cpu_state *cs = cpu_state(cpu);
+
+	if (!t)
+		return;
+	charge(p, t, k_image(), cs, false);
+	if (cs->grant == GRANT_RUNNING)
+		grant_release(cs, POOL_BACKGROUND);
+	if (!runnable)
+		return;
+	t->wait_start_ns = k_now();
+	/* slice left: a higher scheduling class takes the CPU, where no kick of ours would help */
+	if (p->scx.slice)
+		clear_preemptible(t->class.pool, cpu);
+}
+
+/* Must the current thread make room before its slice ends? */
+static bool must_yield(const struct policy_image *img, struct cpu_state *cs, u32 pool, s32 cpu,
+		       u64 now)
+{
+	if (cs->grant == GRANT_RUNNING)
+		return false;
+	if (overdue_queue(img, cpu, now) >= 0)
+		return true;
+	if (pool == POOL_BACKGROUND) /* a kick may have been lost, or its CPU taken meanwhile */
+		return has_work_near(POOL_CRITICAL, cpu) && !is_owed(img, POOL_BACKGROUND);
+	if (!has_work_near(POOL_BACKGROUND, cpu) || !is_owed(img, POOL_BACKGROUND))
+		return false;
+	grant_claim(img, cs, POOL_BACKGROUND);
+	return true;
+}
+
+void OPS(tick, struct task_struct *p)
+{
+	const struct policy_image *img = k_image();
+	struct task_ctx *t = task_ctx_of(p);
+	s32 cpu = k_task_cpu(p);
+	struct cpu_state *cs = cpu_state(cpu);
+	u64 now = k_now();
+
+	if (!img || !t)
+		return;
+	sizing_follow(img);
+	charge(p, t, img, cs, true);
+	if (refresh_class(p, t, img, now)) {
+		clear_preemptible(cs->pool, cpu);
+		if (cs->grant == GRANT_RUNNING)
+			grant_release(cs, POOL_BACKGROUND);
+		cs->pool = t->class.pool;
+		k_set_slice(p, 0);
+	}
+	cs->slice_ns = t->class.slice_ns;
+	if (must_yield(img, cs, t->class.pool, cpu, now))
+		k_set_slice(p, 0);
+}
+
+/* ---- threads and CPUs come and go ---- */
+
+/* May sleep, so storage is allocated here rather than in a hot path. Failure is no reason to
+ * refuse a fork: enqueue tries again. */
+s32 OPS_SLEEPABLE(init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	if (!k_task_storage(task_ctxs, p, true))
+		count_event(fallback_no_context);
+	return 0;
+}
+
+static void forget(struct task_struct *p)
+{
+	struct task_ctx *t = k_task_storage(task_ctxs, p, false);
+
+	if (t)
+		queue_leave(t);
+}
+
+void OPS(disable, struct task_struct *p)
+{
+	forget(p);
+}
+
+void OPS(exit_task, struct task_struct *p, struct scx_exit_task_args *args)
+{
+	forget(p);
+}
+
+/* The bits are atomic, the count is not: the kernel serialises hotplug. */
+void OPS(cpu_online, s32 cpu)
+{
+	k_fetch_or(&online[cpu_word(cpu)], cpu_bit(cpu));
+	nr_online++;
+	sized_epoch = 0;
+}
+
+void OPS(cpu_offline, s32 cpu)
+{
+	k_fetch_and(&online[cpu_word(cpu)], ~cpu_bit(cpu));
+	if (nr_online > 1)
+		nr_online--;
+	sized_epoch = 0;
+}
+
+static s32 create_queues(u32 first, u32 count)
+{
+	s32 err = 0;
+	u32 i;
+
+	k_for(i, first, first + count) {
+		err = k_create_dsq(DSQ_BASE + (u64)i, -1);
+		if (err)
+			break;
+	}
+	return err;
+}
+
+s32 OPS_SLEEPABLE(init)
+{
+	s32 err;
+
+	err = create_queues(shared_queue(POOL_CRITICAL, 0), nr_llcs);
+	err = err ?: create_queues(shared_queue(POOL_BACKGROUND, 0), nr_llcs);
+	err = err ?: create_queues(own_queue(POOL_CRITICAL, 0), nr_cpus);
+	err = err ?: create_queues(own_queue(POOL_BACKGROUND, 0), nr_cpus);
+	return err;
+}
+
+void OPS(exit, struct scx_exit_info *info)
+{
+	k_record_exit(&exit_report, info);
+}
+
+OPS_TABLE struct sched_ext_ops twopool = {
+	.select_cpu = (void *)select_cpu,
+	.enqueue = (void *)enqueue,
+	.dispatch = (void *)dispatch,
+	.tick = (void *)tick,
+	.running = (void *)running,
+	.stopping = (void *)stopping,
+	.init_task = (void *)init_task,
+	.exit_task = (void *)exit_task,
+	.disable = (void *)disable,
+	.cpu_online = (void *)cpu_online,
+	.cpu_offline = (void *)cpu_offline,
+	.init = (void *)init,
+	.exit = (void *)exit,
+	.name = "twopool",
+};
