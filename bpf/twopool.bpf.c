@@ -84,7 +84,7 @@ static void charge(struct task_struct *p, struct task_ctx *t, const struct polic
 		charge_pool(img, cs, t->class.pool, ran_ns, flush);
 }
 
-s32 OPS(select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+s32 OPS(on_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	const struct policy_image *img = k_image();
 	struct task_ctx *t = task_ctx_of(p);
@@ -189,7 +189,7 @@ static void enqueue_shared(struct task_struct *p, struct task_ctx *t, const stru
 		preempt_cpu(target, pool);
 }
 
-void OPS(enqueue, struct task_struct *p, u64 enq_flags)
+void OPS(on_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	const struct policy_image *img = k_image();
 	struct task_ctx *t = task_ctx_of(p);
@@ -272,7 +272,7 @@ static bool dispatch_overdue(const struct policy_image *img, struct cpu_state *c
 	return true;
 }
 
-void OPS(dispatch, s32 cpu, struct task_struct *prev)
+void OPS(on_dispatch, s32 cpu, struct task_struct *prev)
 {
 	const struct policy_image *img = k_image();
 	struct cpu_state *cs = cpu_state(cpu);
@@ -305,7 +305,7 @@ void OPS(dispatch, s32 cpu, struct task_struct *prev)
 
 /* ---- on the CPU ---- */
 
-void OPS(running, struct task_struct *p)
+void OPS(on_running, struct task_struct *p)
 {
 	struct task_ctx *t = k_task_storage(task_ctxs, p, false);
 	s32 cpu = k_task_cpu(p);
@@ -343,7 +343,7 @@ void OPS(running, struct task_struct *p)
 	clear_preemptible(other_pool(pool), cpu);
 }
 
-void OPS(stopping, struct task_struct *p, bool runnable)
+void OPS(on_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *t = k_task_storage(task_ctxs, p, false);
 	s32 cpu = k_task_cpu(p);
@@ -378,7 +378,7 @@ static bool must_yield(const struct policy_image *img, struct cpu_state *cs, u32
 	return true;
 }
 
-void OPS(tick, struct task_struct *p)
+void OPS(on_tick, struct task_struct *p)
 {
 	const struct policy_image *img = k_image();
 	struct task_ctx *t = task_ctx_of(p);
@@ -406,7 +406,7 @@ void OPS(tick, struct task_struct *p)
 
 /* May sleep, so storage is allocated here rather than in a hot path. Failure is no reason to
  * refuse a fork: enqueue tries again. */
-s32 OPS_SLEEPABLE(init_task, struct task_struct *p, struct scx_init_task_args *args)
+s32 OPS_SLEEPABLE(on_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	if (!k_task_storage(task_ctxs, p, true))
 		count_event(fallback_no_context);
@@ -421,25 +421,25 @@ static void forget(struct task_struct *p)
 		queue_leave(t);
 }
 
-void OPS(disable, struct task_struct *p)
+void OPS(on_disable, struct task_struct *p)
 {
 	forget(p);
 }
 
-void OPS(exit_task, struct task_struct *p, struct scx_exit_task_args *args)
+void OPS(on_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
 	forget(p);
 }
 
 /* The bits are atomic, the count is not: the kernel serialises hotplug. */
-void OPS(cpu_online, s32 cpu)
+void OPS(on_cpu_online, s32 cpu)
 {
 	k_fetch_or(&online[cpu_word(cpu)], cpu_bit(cpu));
 	nr_online++;
 	sized_epoch = 0;
 }
 
-void OPS(cpu_offline, s32 cpu)
+void OPS(on_cpu_offline, s32 cpu)
 {
 	k_fetch_and(&online[cpu_word(cpu)], ~cpu_bit(cpu));
 	if (nr_online > 1)
@@ -460,7 +460,7 @@ static s32 create_queues(u32 first, u32 count)
 	return err;
 }
 
-s32 OPS_SLEEPABLE(init)
+s32 OPS_SLEEPABLE(on_init)
 {
 	s32 err;
 
@@ -471,24 +471,24 @@ s32 OPS_SLEEPABLE(init)
 	return err;
 }
 
-void OPS(exit, struct scx_exit_info *info)
+void OPS(on_exit, struct scx_exit_info *info)
 {
 	k_record_exit(&exit_report, info);
 }
 
 OPS_TABLE struct sched_ext_ops twopool = {
-	.select_cpu = (void *)select_cpu,
-	.enqueue = (void *)enqueue,
-	.dispatch = (void *)dispatch,
-	.tick = (void *)tick,
-	.running = (void *)running,
-	.stopping = (void *)stopping,
-	.init_task = (void *)init_task,
-	.exit_task = (void *)exit_task,
-	.disable = (void *)disable,
-	.cpu_online = (void *)cpu_online,
-	.cpu_offline = (void *)cpu_offline,
-	.init = (void *)init,
-	.exit = (void *)exit,
+	.select_cpu = (void *)on_select_cpu,
+	.enqueue = (void *)on_enqueue,
+	.dispatch = (void *)on_dispatch,
+	.tick = (void *)on_tick,
+	.running = (void *)on_running,
+	.stopping = (void *)on_stopping,
+	.init_task = (void *)on_init_task,
+	.exit_task = (void *)on_exit_task,
+	.disable = (void *)on_disable,
+	.cpu_online = (void *)on_cpu_online,
+	.cpu_offline = (void *)on_cpu_offline,
+	.init = (void *)on_init,
+	.exit = (void *)on_exit,
 	.name = "twopool",
 };
