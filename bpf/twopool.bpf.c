@@ -77,6 +77,8 @@ static void charge(struct task_struct *p, struct task_ctx *t, const struct polic
 	u64 ran_ns = total_ns - t->exec_start_ns;
 	u64 weight = (u64)p->scx.weight * t->class.weight;
 
+	if (!t->exec_start_ns)
+		ran_ns = 0; /* its context was made after it started: nothing is known */
 	t->exec_start_ns = total_ns;
 	t->vtime += ran_ns * NEUTRAL_WEIGHT / (weight ? weight : 1);
 	count_cpu_time(t, ran_ns);
@@ -227,6 +229,7 @@ static void stay(struct cpu_state *cs, struct task_struct *prev, s32 cpu)
 {
 	if (cs->grant == GRANT_RUNNING) {
 		k_set_slice(prev, GRANT_SLICE_NS);
+		clear_preemptible(cs->pool, cpu);
 		return;
 	}
 	k_set_slice(prev, cs->slice_ns);
@@ -283,8 +286,8 @@ void OPS(on_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (prev && (prev->scx.flags & K_TASK_QUEUED))
 		keep = cs->pool;
-	/* a grant that never started, or whose thread is at the end of its slice, is over */
-	if (cs->grant == GRANT_TAKEN || (cs->grant == GRANT_RUNNING && keep == NR_POOLS))
+	/* a grant whose thread never started, or is at the end of its slice, is over */
+	if (cs->grant > GRANT_DUE)
 		grant_release(cs, POOL_BACKGROUND);
 	if (dispatch_overdue(img, cs, cpu, now))
 		return;
