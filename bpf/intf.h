@@ -284,11 +284,46 @@ struct thread_class {
 	u8 flags;		/* enum rule_flags */
 };
 
-/* The state of the cgroup automata after a path, cached per cgroup and epoch. */
-struct path_state {
-	u16 q[MAX_DFAS];
-	u64 d[MAX_PATH_UNITS];
-	u64 acc[MAX_PLANE_WORDS];	/* emitted so far, without final rows */
+/* ---- reports --------------------------------------------------------------------------------- */
+
+enum report_flags {
+	REPORT_HAS_CONTEXT = 1,	/* `acting` and `epoch` hold what the scheduler acts on */
+	REPORT_STALE = 2,	/* the thread changed since; it is seen at its next wake or tick */
+	REPORT_NOT_OURS = 4,	/* another scheduling class runs it: real-time, deadline */
+	REPORT_NO_FRESH = 8,	/* `fresh` could not be computed: no usable policy */
+};
+
+/* One thread, as the task iterator `dump_tasks` writes it. */
+struct task_report {
+	s32 tid;
+	s32 tgid;
+	char comm[NAME_LEN];
+	struct thread_class acting;
+	struct thread_class fresh;	/* by the policy in force, computed now */
+	u32 epoch;			/* of the image that gave `acting` */
+	u32 flags;			/* enum report_flags */
+};
+
+/* ---- test entry point -------------------------------------------------------------------------- */
+
+#define PROBE_BATCH 64
+#define PROBE_PATH_LEN 512
+
+/* A made-up thread for the program `probe`. */
+struct probe_thread {
+	u64 thread[2];
+	u64 process[2];
+	u64 uid;
+	u64 gid;
+	u32 bits;			/* as thread_key.bits */
+	u32 path_len;			/* 1..=PROBE_PATH_LEN bytes of path; "/" is the root */
+	char path[PROBE_PATH_LEN];
+};
+
+/* Argument of `probe`. It answers 0, or 1 if it is busy or there is no policy. */
+struct probe_args {
+	u32 count;			/* of threads, 0..=PROBE_BATCH */
+	u32 pad;
 };
 
 #ifndef __bpf__
@@ -297,6 +332,8 @@ _Static_assert(sizeof(struct unit) == 80, "unit");
 _Static_assert(sizeof(struct name_entry) == 24, "name_entry");
 _Static_assert(sizeof(struct thread_key) == 64, "thread_key");
 _Static_assert(sizeof(struct thread_class) == 16, "thread_class");
+_Static_assert(sizeof(struct task_report) == 64, "task_report");
+_Static_assert(sizeof(struct probe_thread) == 568, "probe_thread");
 #endif
 _Static_assert(sizeof(struct policy_image) % 8 == 0, "policy_image");
 

@@ -284,6 +284,18 @@ static inline bool k_migration_disabled(struct task_struct *p)
 	return p->migration_disabled != 0;
 }
 
+/* True if sched_ext runs this thread: not real-time nor deadline, nor left to the fair class. The
+ * enabled state moved between two enums. */
+static inline bool k_is_ours(struct task_struct *p)
+{
+	u32 state = p->scx.flags & K_ENUM(scx_ent_flags, SCX_TASK_STATE_MASK);
+
+	if (bpf_core_enum_value_exists(enum scx_ent_flags, SCX_TASK_ENABLED))
+		return state == bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_ENABLED);
+	return state >> K_ENUM(scx_ent_flags, SCX_TASK_STATE_SHIFT) ==
+	       K_ENUM(scx_task_state, SCX_TASK_ENABLED___state);
+}
+
 /* ---- loops and atomics --------------------------------------------------------------------- */
 
 /* k_for(i, from, to) { .. }: i is proved to be in [from, to). */

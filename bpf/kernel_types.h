@@ -86,7 +86,7 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct sched_entity se;
 	struct sched_ext_entity scx;
-	char comm[NAME_LEN];
+	char comm[NAME_LEN] __attribute__((aligned(8))); /* read as two u64s */
 } KERNEL_STRUCT;
 
 enum scx_exit_kind {
@@ -153,6 +153,13 @@ enum scx_wake_flags {
 
 enum scx_ent_flags {
 	SCX_TASK_QUEUED = 1,
+	SCX_TASK_STATE_SHIFT = 8,
+	SCX_TASK_STATE_MASK = 3 << 8,
+	SCX_TASK_ENABLED = 3 << 8, /* shifted where it is in this enum */
+};
+
+enum scx_task_state {
+	SCX_TASK_ENABLED___state = 3, /* not shifted where it is in this one */
 };
 
 enum scx_public_consts {

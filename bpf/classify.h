@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * classify.h - which pool a thread is in, and by which rule.
+ *
+ * A thread's class is a pure function of the policy image and of a fingerprint, struct thread_key.
+ * Task storage keeps the fingerprint that the class was computed from. Whoever is about to act on
+ * the class compares it with the thread as it is now, a few loads, and classifies again only when
+ * something changed. So renames, exec, a leader's rename, cgroup moves, setuid, nice, sched_setattr
+ * and reloads are one mechanism, and there is no event to miss.
+ *
+ * What may race: a name is read while it is written, and half of it is old. The class is computed
+ * from the very bytes that are stored, never from a second look, so the next comparison sees the
+ * rest of the name and puts it right. Values are compared, never pointers, which can be reused.
+ *
+ * Classification itself: each dimension maps its value to a row of bits, the alternatives it does
+ * not rule out; AND them; the first bit is the rule. The cost does not depend on the number of
+ * rules. The cgroup's row is cached in cgroup storage, see cgroup_row().
+ */
+#ifndef TWOPOOL_CLASSIFY_H
+#define TWOPOOL_CLASSIFY_H
+
+#include "kernel.h"
+#include "image.h"
+#include "maps.h"
+
+/* Scratch is per CPU, so its users must not be preempted by one another. Scheduling callbacks run
+ * with interrupts off and do not nest. The others are preemptible and take `busy`. */
+enum scratch_user {
+	SCRATCH_SCHED = 0,
+	SCRATCH_REPORT = 1,
+	SCRATCH_PROBE = 2,
+	NR_SCRATCH_USERS = 4,
+};
+K_PERCPU_ARRAY(scratches, NR_SCRATCH_USERS, struct scratch);
+
+/* What a cgroup's path contributes, kept per cgroup.
+ *
+ * Published as a whole or not at all: a writer takes the lock word, zeroes the epoch, writes, and
+ * writes the epoch last; a reader looks at the epoch before and after. Epochs only grow, so a
+ * reader that sees the same one twice has read what was written under it. Whoever finds the lock
+ * taken uses its own result and goes its way. The key is complete: ids of cgroups are not reused
+ * within storage, and a v2 cgroup cannot be renamed. */
+struct cgroup_cache {
+	u32 lock;
+	u32 epoch;			/* of what follows; 0 = nothing valid */
+	u32 newest;			/* highest epoch ever written; under the lock */
+	u32 pad;
+	u64 row[MAX_ROW_WORDS];
+	u32 q[MAX_DFAS];
+	u64 d[MAX_PATH_UNITS];
+	u64 acc[MAX_PLANE_WORDS];
+};
+K_CGROUP_STORAGE(cgroup_caches, struct cgroup_cache);
+
+/* What rules see of a thread, ready to be looked up. */
+struct facts {
+	u64 thread[2];			/* bytes after the first NUL are NUL */
+	u64 process[2];
+	u64 uid;			/* u64: simulated threads may have ids that no thread has */
+	u64 gid;
+	u32 bits;			/* as thread_key.bits */
+	u32 pad;
+};
+
+/* ---- names and numbers ---- */
+
+/* The bytes of `w` before its first NUL, and zeros. */
+static inline u64 until_nul(u64 w)
+{
+	u64 nul = (w - 0x0101010101010101ull) & ~w & 0x8080808080808080ull;
+
+	/* the lowest marker is exact; those above it may be borrows */
+	return w & (((nul & -nul) >> 7) - 1);
+}
+
+/* A name as the tables have it. The 16th byte is NUL in the kernel, and here whatever came. */
+static inline void normalise(u64 to[2], const u64 name[2])
+{
+	u64 nul = (name[0] - 0x0101010101010101ull) & ~name[0] & 0x8080808080808080ull;
+
+	to[0] = until_nul(name[0]);
+	to[1] = until_nul(name[1] & ~(0xffull << 56)) & (is_zero(nul) ? ~0ull : 0);
+}
+
+/* ANDs the row of one name into s->row. `exact` is its plane row as an exact name. */
+static void apply_name(const struct policy_image *img, struct scratch *s,
+		       const struct name_dim *dim, const u64 name[2], u32 exact)
+{
+	u64 *text = (u64 *)s->text;
+	u32 len;
+
+	text[0] = name[0];
+	text[1] = name[1];
+	for (len = 0; len < NAME_LEN - 1; len++)
+		if (!s->text[len])
+			break;
+	walk_start(img, dim, s);
+	walk_text(img, dim, s, len);
+	walk_finish(img, dim, s);
+	add_plane_row(img, s->acc, exact);
+	resolve_planes(img, s->acc, s->acc);
+	and_row(s->row, s->acc, img->words);
+}
+
+static void apply_names(const struct policy_image *img, struct scratch *s, const struct facts *f)
+{
+	u64 exact = find_name(img, f->thread);
+
+	apply_name(img, s, &img->name_dims[DIM_THREAD], f->thread, exact);
+	if ((f->thread[0] ^ f->process[0]) | (f->thread[1] ^ f->process[1]))
+		exact = find_name(img, f->process);
+	apply_name(img, s, &img->name_dims[DIM_PROCESS], f->process, exact >> 32);
+}
+
+/* The class of the first alternative in s->row. Slot 0, the default pool, if there is none. */
+static void pick_rule(const struct policy_image *img, const struct scratch *s,
+		      struct thread_class *class)
+{
+	const struct rule_settings *rule;
+	u32 slot = 0;
+
+	for (u32 i = 0; i < MAX_ROW_WORDS; i++) {
+		if (i >= img->words)
+			break;
+		if (s->row[i]) {
+			slot = img->alt_rule[i * 64 + k_ctz(s->row[i])];
+			break;
+		}
+	}
+	slot &= RULE_SLOTS - 1;
+	rule = &img->rules[slot];
+	class->slice_ns = rule->slice_ns;
+	class->weight = rule->weight;
+	class->rule = slot;
+	class->pool = rule->pool & (NR_POOLS - 1);
+	class->flags = rule->flags;
+}
+
+/* The class of a thread whose cgroup's row is in s->cgroup_row. */
+static void class_of(const struct policy_image *img, struct scratch *s, const struct facts *f,
+		     struct thread_class *class)
+{
+	u32 nice = f->bits >> KEY_NICE_SHIFT & KEY_NICE_MASK;
+	u32 hint = f->bits >> KEY_HINT_SHIFT & KEY_HINT_MASK;
+
+	for (u32 i = 0; i < MAX_ROW_WORDS; i++)
+		s->row[i] = s->cgroup_row[i];
+	and_row_id(img, s->row, img->nice_row[nice]);
+	and_row_id(img, s->row, img->flags_row[f->bits & KEY_FLAGS_MASK]);
+	and_row_id(img, s->row, range_row(img, &img->user, f->uid));
+	and_row_id(img, s->row, range_row(img, &img->group, f->gid));
+	and_row_id(img, s->row, range_row(img, &img->hint, hint));
+	apply_names(img, s, f);
+	pick_rule(img, s, class);
+}
+
+/* ---- cgroups ---- */
+
+/* The root's path is "/", which is not the beginning of "/a": it has a row of its own. */
+static void cgroup_row_of_root(const struct policy_image *img, struct scratch *s)
+{
+	for (u32 i = 0; i < MAX_PLANE_WORDS; i++)
+		s->acc[i] = 0;
+	add_plane_row(img, s->acc, img->cgroup.root);
+	resolve_planes(img, s->acc, s->cgroup_row);
+}
+
+/* Row of the path walked so far. */
+static void cgroup_row_of_walk(const struct policy_image *img, struct scratch *s)
+{
+	walk_finish(img, &img->cgroup, s);
+	resolve_planes(img, s->acc, s->cgroup_row);
+}
+
+/* Takes the row from the cache, and the state if `want_state`. False if it is not there. */
+static bool cache_load(const struct cgroup_cache *c, struct scratch *s, u32 epoch, bool want_state)
+{
+	if (k_read_once(c->epoch) != epoch)
+		return false;
+	k_mb();
+	for (u32 i = 0; i < MAX_ROW_WORDS; i++)
+		s->cgroup_row[i] = c->row[i];
+	if (want_state) {
+		for (u32 i = 0; i < MAX_DFAS; i++)
+			s->walk.q[i] = c->q[i];
+		for (u32 i = 0; i < MAX_PATH_UNITS; i++)
+			s->walk.d[i] = c->d[i];
+		for (u32 i = 0; i < MAX_PLANE_WORDS; i++)
+			s->walk.acc[i] = c->acc[i];
+	}
+	k_mb();
+	return k_read_once(c->epoch) == epoch;
+}
+
+static void cache_store(struct cgroup_cache *c, const struct scratch *s, u32 epoch)
+{
+	if (k_cmpxchg(&c->lock, 0, 1))
+		return;
+	/* a program that still runs under the previous image must not undo a later one's work */
+	if ((s32)(epoch - c->newest) >= 0) {
+		k_write_once(c->epoch, 0);
+		k_mb();
+		c->newest = epoch;
+		for (u32 i = 0; i < MAX_ROW_WORDS; i++)
+			c->row[i] = s->cgroup_row[i];
+		for (u32 i = 0; i < MAX_DFAS; i++)
+			c->q[i] = s->walk.q[i];
+		for (u32 i = 0; i < MAX_PATH_UNITS; i++)
+			c->d[i] = s->walk.d[i];
+		for (u32 i = 0; i < MAX_PLANE_WORDS; i++)
+			c->acc[i] = s->walk.acc[i];
+		k_mb();
+		k_write_once(c->epoch, epoch);
+	}
+	k_mb();
+	k_write_once(c->lock, 0);
+}
+
+/* One level down: from the parent's state in s->walk to that of `cgrp`, and its row. */
+static void cgroup_step(const struct policy_image *img, struct scratch *s, struct cgroup *cgrp)
+{
+	struct cgroup_cache *c = k_cgroup_storage(cgroup_caches, cgrp, true);
+
+	if (c && cache_load(c, s, img->epoch, true))
+		return;
+	s->text[0] = '/';
+	walk_text(img, &img->cgroup, s, 1 + k_cgroup_name(cgrp, s->text + 1));
+	cgroup_row_of_walk(img, s);
+	if (c)
+		cache_store(c, s, img->epoch);
+}
+
+/* Puts the row of a thread's cgroup into s->cgroup_row. The path is never built: a child's state
+ * is its parent's walked over "/name". About 45 instructions a byte where nothing is cached, once
+ * per cgroup and image. */
+static void cgroup_row(const struct policy_image *img, struct scratch *s, struct cgroup *cgrp)
+{
+	struct cgroup_cache *c;
+	s32 depth = cgrp->level, level;
+
+	if (depth <= 0) {
+		cgroup_row_of_root(img, s);
+		return;
+	}
+	c = k_cgroup_storage(cgroup_caches, cgrp, false);
+	if (c && cache_load(c, s, img->epoch, false))
+		return;
+	walk_start(img, &img->cgroup, s);
+	k_for(level, 1, depth + 1) {
+		struct cgroup *at = k_cgroup_ancestor(cgrp, level);
+
+		if (!at)
+			break;
+		cgroup_step(img, s, at);
+		k_cgroup_release(at);
+	}
+}
+
+/* ---- threads ---- */
+
+/* Two bits for each SCHED_* policy: 1 for batch, 2 for idle, 0 for everything else. */
+#define SCHED_CODES (1u << 2 * SCHED_BATCH | 2u << 2 * SCHED_IDLE)
+
+/* The fingerprint of a thread as it is now. */
+static inline void key_read(struct thread_key *key, struct task_struct *p, struct cgroup *cgrp,
+			    u32 epoch)
+{
+	struct task_struct *leader = p->group_leader;
+	const struct cred *cred = p->real_cred;
+
+	key->thread[0] = *(const u64 *)&p->comm[0];
+	key->thread[1] = *(const u64 *)&p->comm[8];
+	key->process[0] = *(const u64 *)&leader->comm[0];
+	key->process[1] = *(const u64 *)&leader->comm[8];
+	key->cgroup_id = cgrp->kn->id;
+	key->uid = cred->euid.val;
+	key->gid = cred->egid.val;
+	/* without branches: this runs several times per wake */
+	key->bits = (p->flags & PF_KTHREAD ? KEY_KTHREAD : 0) |
+		    (u32)is_zero(p->pid ^ p->tgid) * KEY_LEADER |
+		    (SCHED_CODES >> (p->policy & 7) * 2 & 3) << KEY_SCHED_SHIFT |
+		    ((u32)(p->static_prio - DEFAULT_PRIO + 20) & KEY_NICE_MASK) << KEY_NICE_SHIFT;
+	key->epoch = epoch;
+	key->reserved = 0;
+}
+
+static inline bool key_equal(const struct thread_key *a, const struct thread_key *b)
+{
+	const u64 *x = (const u64 *)a, *y = (const u64 *)b;
+	u64 different = 0;
+
+	for (u32 i = 0; i < sizeof(*a) / sizeof(u64); i++)
+		different |= x[i] ^ y[i];
+	return !different;
+}
+
+static inline void facts_of_key(struct facts *f, const struct thread_key *key)
+{
+	normalise(f->thread, key->thread);
+	normalise(f->process, key->process);
+	f->uid = key->uid;
+	f->gid = key->gid;
+	f->bits = key->bits;
+	f->pad = 0;
+}
+
+/* Where there is no policy to ask: what the pool of everything else has by default. */
+static inline void class_fallback(struct thread_class *class)
+{
+	class->slice_ns = 20 * 1000000;
+	class->weight = 100;
+	class->rule = 0;
+	class->pool = POOL_BACKGROUND;
+	class->flags = 0;
+}
+
+static inline bool image_usable(const struct policy_image *img)
+{
+	return img && img->abi == IMAGE_ABI && img->epoch;
+}
+
+/* The class that a snapshot gives. Not inlined: several callbacks need it, and it is rare. */
+static __noinline bool classify(const struct policy_image *img, struct scratch *s,
+				struct cgroup *cgrp, const struct thread_key *key,
+				struct thread_class *class)
+{
+	struct facts f;
+
+	facts_of_key(&f, key);
+	cgroup_row(img, s, cgrp);
+	class_of(img, s, &f, class);
+	return true;
+}
+
+/* Brings t->key and t->class up to date. True if the class changed, or the policy that gave it.
+ * Where no image can be used, the class is the background pool's and t->key.epoch stays 0, for
+ * the caller to count. From scheduling callbacks alone. */
+static inline bool classify_refresh(struct task_struct *p, struct task_ctx *t,
+				    const struct policy_image *img)
+{
+	struct cgroup *cgrp = k_task_cgroup(p);
+	struct thread_class before;
+	struct thread_key now;
+	struct scratch *s;
+	u32 epoch;
+
+	key_read(&now, p, cgrp, img ? img->epoch : 0);
+	if (key_equal(&now, &t->key) && now.epoch)
+		return false;
+	s = k_map_value(scratches, SCRATCH_SCHED);
+	before = t->class;
+	epoch = t->key.epoch;
+	t->key = now;
+	if (image_usable(img) && s) {
+		classify(img, s, cgrp, &now, &t->class);
+	} else {
+		class_fallback(&t->class);
+		t->key.epoch = 0;
+	}
+	return t->key.epoch != epoch || before.rule != t->class.rule ||
+	       before.pool != t->class.pool || before.slice_ns != t->class.slice_ns ||
+	       before.weight != t->class.weight;
+}
+
+#endif /* TWOPOOL_CLASSIFY_H */

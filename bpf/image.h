@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * image.h - reading a policy image: rows, names, numbers and automata, as intf.h lays them out.
+ *
+ * Invariant: whatever bytes the image holds, no read leaves it and no loop runs away. Every index
+ * into it is masked by a power of two, never bounded by a comparison: clang moves the address
+ * computation above a check, and the verifier then answers "unbounded memory access". "No entry"
+ * is a row id like any other (0), not a special case. Loops over the image's own counts have
+ * constant bounds and end early.
+ *
+ * Branches cost verification time, since each doubles the paths; searches are branch-free.
+ */
+#ifndef TWOPOOL_IMAGE_H
+#define TWOPOOL_IMAGE_H
+
+#include "kernel.h"
+
+#define PLANE_SLOTS 32		/* power of two above MAX_PLANE_WORDS */
+#define TEXT_LEN 512		/* power of two above a '/' and one component */
+
+/* The state of one dimension's automata after some bytes of a value. */
+struct walk_state {
+	u32 q[MAX_DFAS];
+	u64 d[MAX_UNITS];		/* bit-parallel units */
+	u64 acc[PLANE_SLOTS];		/* plane row so far, without what the end adds */
+};
+
+/* What does not fit a BPF stack. Per CPU and per kind of caller, see enum scratch_user. */
+struct scratch {
+	u64 busy;			/* taken by a preemptible user */
+	struct walk_state walk;
+	u64 acc[PLANE_SLOTS];		/* plane row of a finished value */
+	u64 row[MAX_ROW_WORDS];		/* alternatives that nothing has ruled out so far */
+	u64 cgroup_row[MAX_ROW_WORDS];
+	u16 cls[TEXT_LEN];		/* class of each byte of text to the units */
+	char text[TEXT_LEN];		/* bytes to walk */
+};
+
+/* ---- the pool ---- */
+
+static inline u64 pool_u64(const struct policy_image *img, u32 at)
+{
+	return img->pool[at & (POOL_WORDS - 1)];
+}
+
+static inline u32 pool_u16(const struct policy_image *img, u32 at)
+{
+	return ((const u16 *)img->pool)[at & (POOL_WORDS * 4 - 1)];
+}
+
+/* ORs plane row `id` into acc. Row 0 is all zeros, and by far the most frequent. */
+static void add_plane_row(const struct policy_image *img, u64 *acc, u32 id)
+{
+	u32 n = 3 * img->words;
+	u32 at = img->plane_rows + id * n;
+
+	if (!id)
+		return;
+	for (u32 i = 0; i < MAX_PLANE_WORDS; i++) {
+		if (i >= n)
+			break;
+		acc[i] |= pool_u64(img, at + i);
+	}
+}
+
+/* The row of a plane row: the own condition and that of `any` hold, that of `not` does not. */
+static void resolve_planes(const struct policy_image *img, const u64 *acc, u64 *row)
+{
+	u32 words = img->words;
+
+	for (u32 i = 0; i < MAX_ROW_WORDS; i++) {
+		if (i >= words)
+			break;
+		row[i] = acc[i] & acc[(words + i) & (PLANE_SLOTS - 1)] &
+			 ~acc[(2 * words + i) & (PLANE_SLOTS - 1)];
+	}
+}
+
+static void and_row(u64 *row, const u64 *with, u32 words)
+{
+	for (u32 i = 0; i < MAX_ROW_WORDS; i++) {
+		if (i >= words)
+			break;
+		row[i] &= with[i];
+	}
+}
+
+static void and_row_id(const struct policy_image *img, u64 *row, u32 id)
+{
+	u32 words = img->words;
+	u32 at = img->rows + id * words;
+
+	for (u32 i = 0; i < MAX_ROW_WORDS; i++) {
+		if (i >= words)
+			break;
+		row[i] &= pool_u64(img, at + i);
+	}
+}
+
+/* ---- searches ---- */
+
+/* 1 if a < b, else 0, from the borrow of a - b: BPF has no set-on-condition, so that `a < b` would
+ * be a branch, and fourteen of them in a search are 2^14 paths. */
+static inline u64 below(u64 a, u64 b)
+{
+	return ((~a & b) | ((~a | b) & (a - b))) >> 63;
+}
+
+static inline u64 is_zero(u64 x)
+{
+	return ~(x | -x) >> 63;
+}
+
+/* Row id of `value` in a range table. */
+static u32 range_row(const struct policy_image *img, const struct ranges *r, u64 value)
+{
+	u32 at = 0, step = r->slots;
+
+	for (u32 i = 0; i < BOUND_STEPS; i++) {
+		step >>= 1;
+		if (!step)
+			break;
+		at += step & ((u32)below(value, pool_u64(img, r->starts + at + step)) - 1);
+	}
+	return pool_u16(img, r->rows + at);
+}
+
+/* Plane rows of an exact name: for DIM_THREAD in the low half, for DIM_PROCESS in the high one; 0
+ * if the name is not in the table. */
+static u64 find_name(const struct policy_image *img, const u64 name[2])
+{
+	u32 at = 0, step = img->name_slots, entry;
+
+	for (u32 i = 0; i < NAME_STEPS; i++) {
+		u64 high, low, greater;
+
+		step >>= 1;
+		if (!step)
+			break;
+		entry = img->names + 3 * (at + step);
+		high = pool_u64(img, entry);
+		low = pool_u64(img, entry + 1);
+		greater = below(name[0], high) | (is_zero(name[0] ^ high) & below(name[1], low));
+		at += step & ((u32)greater - 1);
+	}
+	entry = img->names + 3 * at;
+	return pool_u64(img, entry + 2) & -is_zero((name[0] ^ pool_u64(img, entry)) |
+						   (name[1] ^ pool_u64(img, entry + 1)));
+}
+
+/* ---- automata ---- */
+
+struct walk {
+	const struct policy_image *img;
+	const struct automata *automata;
+	struct scratch *s;
+	u32 len;			/* bytes of s->text */
+};
+
+struct unit_walk {
+	const struct policy_image *img;
+	const struct scratch *s;
+	u64 d;
+	u32 at;				/* u64 offset of the struct unit */
+	u32 masks;
+};
+
+/* Where the parts of struct unit are, in u64s. */
+enum unit_word {
+	UNIT_INIT = 0,
+	UNIT_ACCEPT = 1,
+	UNIT_FROM = 2,
+	UNIT_BY = 8,
+	UNIT_MASKS_BITS = 9,
+	UNIT_WORDS = 10,
+};
+
+static inline u64 rotate(u64 x, u32 by)
+{
+	return x << (by & 63) | x >> (-by & 63);
+}
+
+/* A byte through one unit. Ends the loop when no position is alive. */
+static int unit_step(u32 i, struct unit_walk *u)
+{
+	u32 cls = u->s->cls[i & (TEXT_LEN - 1)];
+	u64 alive = u->d & pool_u64(u->img, u->masks + cls);
+	u64 by = pool_u64(u->img, u->at + UNIT_BY);
+	u64 d = 0;
+
+	for (u32 k = 0; k < UNIT_SHIFTS; k++) {
+		d |= rotate(alive & pool_u64(u->img, u->at + UNIT_FROM + k), by & 63);
+		by >>= 8;
+	}
+	u->d = d;
+	return d == 0;
+}
+
+static int walk_unit(u32 i, struct walk *w)
+{
+	struct walk_state *state = &w->s->walk;
+	struct unit_walk u = { .img = w->img, .s = w->s, .d = state->d[i & (MAX_UNITS - 1)] };
+
+	u.at = w->automata->units + i * UNIT_WORDS;
+	u.masks = pool_u64(w->img, u.at + UNIT_MASKS_BITS);
+	k_loop(w->len, unit_step, &u);
+	state->d[i & (MAX_UNITS - 1)] = u.d;
+	return 0;
+}
+
+/* A byte through all DFAs; remembers its class for the units. */
+static int walk_byte(u32 i, struct walk *w)
+{
+	const struct automata *a = w->automata;
+	const struct policy_image *img = w->img;
+	struct walk_state *state = &w->s->walk;
+	u32 b = (u8)w->s->text[i & (TEXT_LEN - 1)];
+
+	for (u32 k = 0; k < MAX_DFAS; k++) {
+		const struct dfa *dfa = &a->dfas[k];
+		u32 q;
+
+		if (k >= a->dfa_count)
+			break;
+		q = pool_u16(img, dfa->trans + state->q[k] * dfa->classes +
+					  pool_u16(img, dfa->cls + b));
+		state->q[k] = q;
+		add_plane_row(img, state->acc, pool_u16(img, dfa->emit + q));
+	}
+	if (a->unit_count)
+		w->s->cls[i & (TEXT_LEN - 1)] = pool_u16(img, a->unit_cls + b);
+	return 0;
+}
+
+/* Units in use. The bound is for images that nobody checked: no loop longer than d[]. */
+static inline u32 unit_count(const struct automata *a)
+{
+	return a->unit_count < MAX_UNITS ? a->unit_count : MAX_UNITS;
+}
+
+static int start_unit(u32 i, struct walk *w)
+{
+	w->s->walk.d[i & (MAX_UNITS - 1)] =
+		pool_u64(w->img, w->automata->units + i * UNIT_WORDS + UNIT_INIT);
+	return 0;
+}
+
+/* The state before the first byte of a value. */
+static void walk_start(const struct policy_image *img, const struct name_dim *dim,
+		       struct scratch *s)
+{
+	const struct automata *a = &dim->automata;
+	struct walk w = { .img = img, .automata = a, .s = s };
+
+	for (u32 i = 0; i < MAX_PLANE_WORDS; i++)
+		s->walk.acc[i] = 0;
+	add_plane_row(img, s->walk.acc, dim->init);
+	for (u32 k = 0; k < MAX_DFAS; k++) {
+		if (k >= a->dfa_count)
+			break;
+		s->walk.q[k] = a->dfas[k].start;
+		add_plane_row(img, s->walk.acc, pool_u16(img, a->dfas[k].emit + s->walk.q[k]));
+	}
+	if (a->unit_count)
+		k_loop(unit_count(a), start_unit, &w);
+}
+
+/* `len` bytes of s->text on. */
+static void walk_text(const struct policy_image *img, const struct name_dim *dim, struct scratch *s,
+		      u32 len)
+{
+	struct walk w = { .img = img, .automata = &dim->automata, .s = s, .len = len };
+
+	if (!(w.automata->dfa_count | w.automata->unit_count))
+		return;
+	k_loop(len, walk_byte, &w);
+	if (w.automata->unit_count)
+		k_loop(unit_count(w.automata), walk_unit, &w);
+}
+
+struct accept_walk {
+	const struct policy_image *img;
+	struct scratch *s;
+	u64 left;			/* accepting positions still to report */
+	u32 bits;
+};
+
+static int add_accept(u32 i, struct accept_walk *a)
+{
+	if (!a->left)
+		return 1;
+	add_plane_row(a->img, a->s->acc, pool_u16(a->img, a->bits + k_ctz(a->left)));
+	a->left &= a->left - 1;
+	return 0;
+}
+
+static int finish_unit(u32 i, struct walk *w)
+{
+	u32 at = w->automata->units + i * UNIT_WORDS;
+	struct accept_walk a = { .img = w->img, .s = w->s };
+
+	a.left = w->s->walk.d[i & (MAX_UNITS - 1)] & pool_u64(w->img, at + UNIT_ACCEPT);
+	a.bits = pool_u64(w->img, at + UNIT_MASKS_BITS) >> 32;
+	if (a.left)
+		k_loop(64, add_accept, &a);
+	return 0;
+}
+
+/* If the value ends here: its plane row, in s->acc. The state stays as it is. */
+static void walk_finish(const struct policy_image *img, const struct name_dim *dim,
+			struct scratch *s)
+{
+	const struct automata *a = &dim->automata;
+	struct walk w = { .img = img, .automata = a, .s = s };
+
+	for (u32 i = 0; i < MAX_PLANE_WORDS; i++)
+		s->acc[i] = s->walk.acc[i];
+	for (u32 k = 0; k < MAX_DFAS; k++) {
+		if (k >= a->dfa_count)
+			break;
+		add_plane_row(img, s->acc, pool_u16(img, a->dfas[k].fin + s->walk.q[k]));
+	}
+	if (a->unit_count)
+		k_loop(unit_count(a), finish_unit, &w);
+}
+
+#endif /* TWOPOOL_IMAGE_H */
