@@ -52,28 +52,42 @@ static u32 critical_target(const struct policy_image *img, u32 total)
 	return target;
 }
 
+/* In memory rather than in registers: the verifier follows a register's value from one turn of a
+ * loop to the next ("The sequence of 8193 jumps is too complex"), and takes memory for unknown. */
+struct sizing_walk {
+	u32 taken;		/* CPUs given to the critical pool so far */
+	u32 last_core;		/* of the last one */
+};
+struct sizing_walk sizing_walk;
+
+/* A started core is finished, unless that would take the last CPU. */
+static bool goes_to_critical(u32 cpu, u32 target)
+{
+	struct sizing_walk *walk = &sizing_walk;
+	bool same_core = cpu_core[cpu] == walk->last_core;
+
+	if (walk->taken >= target && !(same_core && walk->taken + 1 < nr_online))
+		return false;
+	walk->taken++;
+	walk->last_core = cpu_core[cpu];
+	return true;
+}
+
 static void sizing_apply(const struct policy_image *img)
 {
 	u32 target = critical_target(img, nr_online);
-	u32 taken = 0;
-	u32 last_core = ~0u;
 	u32 i;
 
+	sizing_walk.taken = 0;
+	sizing_walk.last_core = ~0u;
 	k_for(i, 0, nr_ordered) {
 		u32 cpu = cpu_order[i & (MAX_CPUS - 1)] & (MAX_CPUS - 1);
-		u32 core = cpu_core[cpu];
 		u64 bit = cpu_bit(cpu);
 		u32 w = cpu_word(cpu);
 		u32 pool = POOL_BACKGROUND;
 
-		if (online[w] & bit) {
-			/* a started core is finished, unless that would take the last CPU */
-			if (taken < target || (core == last_core && taken + 1 < nr_online)) {
-				pool = POOL_CRITICAL;
-				last_core = core;
-				taken++;
-			}
-		}
+		if ((online[w] & bit) && goes_to_critical(cpu, target))
+			pool = POOL_CRITICAL;
 		k_fetch_or(&owned[pool][w], bit);
 		k_fetch_and(&owned[other_pool(pool)][w], ~bit);
 	}
