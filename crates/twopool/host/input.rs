@@ -1,0 +1,277 @@
+//! Reads a policy's set of files: the policy file and its drop-ins.
+//!
+//! Invariant: never blocks and never reads without bound, whatever a path turns out to be: a FIFO,
+//! a device, a directory, a file that grows. A set is read as bytes; what they mean is for
+//! `twopool_policy::compile`.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use sha2::{Digest, Sha256};
+use twopool_policy::compile::{Input, Role};
+use twopool_policy::limits::MAX_TEXT_BYTES;
+
+use crate::exit::{Exit, Failure};
+
+/// Most drop-ins of one policy; more are a mistake, not a policy.
+const MAX_DROP_INS: usize = 1024;
+
+/// Where a policy is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    /// The policy file; `None`: standard input.
+    pub policy: Option<PathBuf>,
+    /// The directory of drop-ins; it need not exist.
+    pub drop_ins: Option<PathBuf>,
+}
+
+impl Location {
+    /// The policy that a PATH of the command line means.
+    pub fn of_argument(path: &Path, policy_dir: Option<&Path>) -> Self {
+        if path == Path::new("-") {
+            return Self { policy: None, drop_ins: policy_dir.map(Path::to_owned) };
+        }
+        let policy = if path.is_dir() { path.join("policy.toml") } else { path.to_owned() };
+        let beside = policy.parent().unwrap_or(Path::new("")).join("policy.d");
+        Self { drop_ins: Some(policy_dir.map_or(beside, Path::to_owned)), policy: Some(policy) }
+    }
+
+    /// The policy file's name for messages.
+    pub fn label(&self) -> String {
+        self.policy.as_ref().map_or_else(|| STDIN_NAME.to_owned(), |path| path.display().to_string())
+    }
+}
+
+/// How standard input is called in diagnostics.
+const STDIN_NAME: &str = "<stdin>";
+
+/// One reading of a policy's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicySet {
+    /// The policy file first, then drop-ins by name in byte order.
+    pub inputs: Vec<Input>,
+}
+
+/// A file that could not be read.
+#[derive(Debug)]
+pub struct ReadError {
+    /// The file or directory.
+    pub path: String,
+    /// Why.
+    pub cause: io::Error,
+}
+
+impl ReadError {
+    /// Whether the file is simply not there (yet).
+    pub fn is_missing(&self) -> bool {
+        self.cause.kind() == io::ErrorKind::NotFound
+    }
+
+    /// One line for people.
+    pub fn message(&self) -> String {
+        // The system's own text without its number: "No such file or directory (os error 2)".
+        let cause = self.cause.to_string();
+        let cause = cause.split(" (os error").next().unwrap_or_default().to_owned();
+        format!("cannot read {}: {}", self.path, lower_first(&cause))
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Failure {
+        Failure::new(Exit::NoInput, "no-input", error.message())
+    }
+}
+
+impl PolicySet {
+    /// Reads all files of a policy.
+    pub fn read(location: &Location) -> Result<Self, ReadError> {
+        let mut inputs = vec![match &location.policy {
+            Some(path) => read_input(path, Role::Policy)?,
+            None => Input { name: STDIN_NAME.to_owned(), role: Role::Policy, bytes: read_stdin()? },
+        }];
+        if let Some(directory) = &location.drop_ins {
+            for path in list_drop_ins(directory)? {
+                inputs.push(read_input(&path, Role::DropIn)?);
+            }
+        }
+        Ok(Self { inputs })
+    }
+
+    /// Whether some file holds nothing at all: as between truncating and writing it.
+    pub fn has_empty_file(&self) -> bool {
+        self.inputs.iter().any(|input| input.bytes.is_empty())
+    }
+
+    /// `sha256:` and a hash of the set. One file: what `sha256sum` says of it. Several: what it
+    /// says of its own output over them, so that a person can recompute it.
+    pub fn hash(&self) -> String {
+        if let [only] = self.inputs.as_slice() {
+            return format!("sha256:{}", sha256_hex(&only.bytes));
+        }
+        let manifest: String =
+            self.inputs.iter().map(|input| format!("{}  {}\n", sha256_hex(&input.bytes), input.name)).collect();
+        format!("sha256:{}", sha256_hex(manifest.as_bytes()))
+    }
+}
+
+/// Reads one regular file whole, but no more than shows that it is too large.
+pub fn read_file(path: &Path) -> Result<Vec<u8>, ReadError> {
+    let failed = |cause| ReadError { path: path.display().to_string(), cause };
+    let file = open_regular(path).map_err(failed)?;
+    read_bounded(file).map_err(failed)
+}
+
+/// Standard input, likewise.
+pub fn read_stdin() -> Result<Vec<u8>, ReadError> {
+    read_bounded(io::stdin().lock()).map_err(|cause| ReadError { path: "standard input".to_owned(), cause })
+}
+
+fn read_input(path: &Path, role: Role) -> Result<Input, ReadError> {
+    Ok(Input { name: path.display().to_string(), role, bytes: read_file(path)? })
+}
+
+/// Opens without waiting for a writer of a FIFO, and refuses whatever is not a plain file.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() {
+        return Ok(file);
+    }
+    let what = match kind {
+        k if k.is_dir() => "it is a directory",
+        k if k.is_fifo() => "it is a pipe; use - to read standard input",
+        k if k.is_char_device() || k.is_block_device() => "it is a device",
+        _ => "it is not a regular file",
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+}
+
+fn read_bounded(source: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // One byte more than is allowed, so that the compiler sees and names the limit.
+    source.take(MAX_TEXT_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The drop-ins of a directory by name; none if it does not exist.
+fn list_drop_ins(directory: &Path) -> Result<Vec<PathBuf>, ReadError> {
+    let failed = |cause| ReadError { path: directory.display().to_string(), cause };
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(failed)?,
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(failed)?.path();
+        if path.file_name().is_some_and(is_drop_in_name) && !is_masked(&path) {
+            paths.push(path);
+        }
+        if paths.len() > MAX_DROP_INS {
+            return Err(failed(io::Error::other(format!("it holds more than {MAX_DROP_INS} drop-ins"))));
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// Only names that end in `.toml` and do not start with a dot: editors' temporary files are not
+/// policy.
+fn is_drop_in_name(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.ends_with(b".toml") && !name.starts_with(b".")
+}
+
+/// A link to /dev/null switches a drop-in off.
+fn is_masked(path: &Path) -> bool {
+    fs::read_link(path).is_ok_and(|target| target == Path::new("/dev/null"))
+}
+
+fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(names: &[(&str, &str)]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        for (name, text) in names {
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("created");
+            fs::write(path, text).expect("written");
+        }
+        directory
+    }
+
+    fn names(set: &PolicySet) -> Vec<&str> {
+        set.inputs.iter().map(|input| input.name.rsplit('/').next().expect("a name")).collect()
+    }
+
+    #[test]
+    fn drop_ins_are_toml_files_without_a_leading_dot_by_name() {
+        let directory = files(&[
+            ("policy.toml", "p"),
+            ("policy.d/90-z.toml", "z"),
+            ("policy.d/10-a.toml", "a"),
+            ("policy.d/.10-a.toml.swp", "swap"),
+            ("policy.d/.hidden.toml", "hidden"),
+            ("policy.d/notes.txt", "notes"),
+        ]);
+        std::os::unix::fs::symlink("/dev/null", directory.path().join("policy.d/20-off.toml")).expect("linked");
+        let location = Location::of_argument(directory.path(), None);
+        let set = PolicySet::read(&location).expect("readable");
+        assert_eq!(names(&set), ["policy.toml", "10-a.toml", "90-z.toml"]);
+    }
+
+    #[test]
+    fn one_file_hashes_as_sha256sum_says() {
+        let directory = files(&[("policy.toml", "abc")]);
+        let set = PolicySet::read(&Location::of_argument(directory.path(), None)).expect("readable");
+        assert_eq!(set.hash(), "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+
+    #[test]
+    fn the_hash_sees_content_and_names_of_drop_ins() {
+        let hash = |name: &str, text: &str| {
+            let directory = files(&[("policy.toml", "p"), (name, text)]);
+            let mut set = PolicySet::read(&Location::of_argument(directory.path(), None)).expect("readable");
+            for input in &mut set.inputs {
+                input.name = input.name.rsplit('/').next().expect("a name").to_owned();
+            }
+            set.hash()
+        };
+        assert_ne!(hash("policy.d/a.toml", "x"), hash("policy.d/a.toml", "y"));
+        assert_ne!(hash("policy.d/a.toml", "x"), hash("policy.d/b.toml", "x"));
+        assert_eq!(hash("policy.d/a.toml", "x"), hash("policy.d/a.toml", "x"));
+    }
+
+    #[test]
+    fn a_missing_policy_is_told_apart_from_an_unreadable_one() {
+        let directory = files(&[("dir.toml/x", "")]);
+        let read = |name: &str| read_file(&directory.path().join(name)).expect_err("not readable");
+        assert!(read("none.toml").is_missing());
+        let error = read("dir.toml");
+        assert!(!error.is_missing());
+        assert!(error.message().ends_with("dir.toml: it is a directory"), "{}", error.message());
+    }
+
+    #[test]
+    fn a_large_file_is_read_to_one_byte_past_the_limit() {
+        let directory = files(&[]);
+        let path = directory.path().join("large.toml");
+        File::create(&path).and_then(|file| file.set_len(1 << 40)).expect("a sparse file");
+        assert_eq!(read_file(&path).expect("readable").len(), MAX_TEXT_BYTES + 1);
+    }
+}

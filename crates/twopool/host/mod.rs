@@ -1,0 +1,6 @@
+//! What commands read of the host: files, user names, threads of /proc.
+
+pub mod clock;
+pub mod input;
+pub mod names;
+pub mod procfs;

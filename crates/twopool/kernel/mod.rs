@@ -1,0 +1,3 @@
+//! The kernel side.
+pub mod preflight;
+pub mod topology;

@@ -1,0 +1,54 @@
+//! Results to standard output, errors to standard error, and what happens when nobody reads them.
+//!
+//! Invariant: with `--format json` standard output holds exactly one JSON document (or one a
+//! line), whatever the outcome.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+use serde_json::json;
+
+use crate::cli::Format;
+use crate::exit::{Exit, Failure};
+
+/// Writes a result. A reader that went away (`| head`) is not an error of ours.
+pub fn result(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(Exit::Unavailable, "output", format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes one JSON document and a newline.
+pub fn json(document: &impl Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_string(document).expect("our documents have string keys");
+    text.push('\n');
+    result(&text)
+}
+
+/// Writes to standard error; where even that fails there is nobody left to tell.
+pub fn error_text(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Reports why a command stopped, and returns its exit.
+pub fn failure(failure: &Failure, format: Format) -> Exit {
+    error_text(&format!("error: {}\n", failure.message));
+    if format == Format::Json {
+        // A failing standard output was reported above if it is what failed.
+        let _ = json(&json!({
+            "format_version": "1",
+            "error": { "code": failure.code, "message": failure.message },
+        }));
+    }
+    failure.exit
+}
+
+/// Whether diagnostics on standard error may be coloured.
+pub fn stderr_colour() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
