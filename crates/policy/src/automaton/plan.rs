@@ -1,0 +1,242 @@
+//! Who goes where: which patterns share a deterministic automaton, and which run in units.
+//!
+//! Patterns that behave alike are tried together under a limit that is linear in their size; a
+//! group that passes it is split, most entangled patterns first, until the parts fit or are so few
+//! that units serve them better. Then parts are merged again until `MAX_DFAS` are left.
+//!
+//! Invariant: every pattern ends in exactly one automaton or unit, or is named in the error.
+
+use super::byteset::ByteSet;
+use super::dfa::{MAX_STATES, determinize};
+use super::position::Positions;
+use super::unit::{Units, fits, pack};
+use super::{Dfa, Domain, Member, Work};
+use crate::image::{MAX_DFAS, MAX_NAME_UNITS, MAX_PATH_UNITS};
+
+/// A group of at most this many patterns is not split any further.
+const SMALLEST_GROUP: usize = 8;
+/// An automaton below this size is never worth a split.
+const LEAST_STATES: usize = 256;
+
+/// Everything that a dimension walks.
+#[derive(Debug, Clone)]
+pub(crate) struct Automata {
+    /// At most `MAX_DFAS`.
+    pub dfas: Vec<Dfa>,
+    /// At most the domain's limit.
+    pub units: Units,
+}
+
+/// Patterns (as indices) that would need more than the kernel program has room for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TooLarge(pub Vec<usize>);
+
+/// Builds the automata of one dimension.
+pub(crate) fn plan(
+    members: &[Member],
+    domain: Domain,
+    work: &mut Work,
+) -> Result<Automata, TooLarge> {
+    let mut order: Vec<usize> = (0..members.len()).collect();
+    let shapes: Vec<Shape> = members.iter().map(|m| Shape::of(m.positions)).collect();
+    order.sort_by_key(|m| (shapes[*m], members[*m].text));
+    let mut plan = Plan {
+        members,
+        shapes,
+        domain,
+        work,
+        parts: Vec::new(),
+        residue: Vec::new(),
+    };
+    plan.split(&order);
+    plan.rescue()?;
+    plan.merge()?;
+    plan.finish()
+}
+
+/// How a pattern's states multiply when it shares an automaton; least entangled first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Shape {
+    /// Decided by a bounded beginning of the value.
+    Literal,
+    /// May begin anywhere.
+    Floating,
+    /// Begins at the start, then skips.
+    Anchored,
+    /// May begin anywhere and skips again.
+    Entangled,
+}
+
+impl Shape {
+    fn of(positions: &Positions) -> Self {
+        let loops = |p: &u32| positions.follow[*p as usize].contains(p);
+        let wide = |p: &u32| positions.class[*p as usize] == ByteSet::ALL;
+        let floats = positions
+            .start
+            .iter()
+            .any(|p| loops(p) && wide(p) && !positions.universal[*p as usize]);
+        let skips = (0..positions.len() as u32).any(|p| {
+            loops(&p) && !positions.universal[p as usize] && !positions.start.contains(&p)
+        });
+        match (floats, skips) {
+            (false, false) => Shape::Literal,
+            (true, false) => Shape::Floating,
+            (false, true) => Shape::Anchored,
+            (true, true) => Shape::Entangled,
+        }
+    }
+}
+
+/// Some patterns and their automaton.
+struct Part {
+    chosen: Vec<usize>,
+    dfa: Dfa,
+}
+
+struct Plan<'a, 'w> {
+    members: &'a [Member<'a>],
+    shapes: Vec<Shape>,
+    domain: Domain,
+    work: &'w mut Work,
+    parts: Vec<Part>,
+    /// What units are to run.
+    residue: Vec<usize>,
+}
+
+impl Plan<'_, '_> {
+    fn determinize(&mut self, chosen: &[usize], max_states: usize) -> Option<Part> {
+        let members: Vec<Member> = chosen.iter().map(|m| self.members[*m]).collect();
+        let dfa = determinize(&members, self.domain, max_states, self.work)?;
+        Some(Part {
+            chosen: chosen.to_vec(),
+            dfa,
+        })
+    }
+
+    fn positions(&self, chosen: &[usize]) -> usize {
+        chosen
+            .iter()
+            .map(|m| self.members[*m].positions.len())
+            .sum()
+    }
+
+    /// Finds parts whose automata are linear in their patterns; the rest is residue.
+    fn split(&mut self, chosen: &[usize]) {
+        if chosen.is_empty() {
+            return;
+        }
+        let limit = (self.positions(chosen) * 3 / 2).clamp(LEAST_STATES, MAX_STATES);
+        if let Some(part) = self.determinize(chosen, limit) {
+            self.parts.push(part);
+            return;
+        }
+        if chosen.len() <= SMALLEST_GROUP {
+            self.residue.extend(chosen);
+            return;
+        }
+        let last = self.shapes[chosen[chosen.len() - 1]];
+        let same = chosen.partition_point(|m| self.shapes[*m] < last);
+        let (left, right) = chosen.split_at(if same > 0 { same } else { chosen.len() / 2 });
+        self.split(left);
+        self.split(right);
+    }
+
+    /// Residue that no unit can run gets an automaton of its own, however large.
+    fn rescue(&mut self) -> Result<(), TooLarge> {
+        let (fit, large): (Vec<_>, Vec<_>) = self
+            .residue
+            .iter()
+            .partition(|m| fits(self.members[**m].positions));
+        self.residue = fit;
+        for m in large {
+            let part = self
+                .determinize(&[m], MAX_STATES)
+                .ok_or(TooLarge(vec![m]))?;
+            self.parts.push(part);
+        }
+        Ok(())
+    }
+
+    /// Brings the number of parts down to what the kernel program walks.
+    fn merge(&mut self) -> Result<(), TooLarge> {
+        while self.parts.len() > MAX_DFAS {
+            self.parts
+                .sort_by_key(|part| (part.dfa.states(), part.chosen[0]));
+            if !self.merge_one() && !self.demote_one() {
+                let chosen = self.parts[MAX_DFAS..]
+                    .iter()
+                    .flat_map(|part| part.chosen.clone());
+                return Err(TooLarge(chosen.collect()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Joins two parts whose common automaton is hardly larger than the two.
+    fn merge_one(&mut self) -> bool {
+        for small in 0..self.parts.len() {
+            for large in small + 1..self.parts.len() {
+                let sum = self.parts[small].dfa.states() + self.parts[large].dfa.states();
+                let mut chosen = self.parts[small].chosen.clone();
+                chosen.extend(&self.parts[large].chosen);
+                if let Some(part) = self.determinize(&chosen, (sum * 5 / 4).min(MAX_STATES)) {
+                    self.parts.remove(large);
+                    self.parts[small] = part;
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Leaves the smallest part that units can take to them.
+    fn demote_one(&mut self) -> bool {
+        let mut order: Vec<usize> = (0..self.parts.len()).collect();
+        order.sort_by_key(|i| {
+            (
+                self.positions(&self.parts[*i].chosen),
+                self.parts[*i].chosen[0],
+            )
+        });
+        for i in order {
+            let chosen = &self.parts[i].chosen;
+            if !chosen.iter().all(|m| fits(self.members[*m].positions)) {
+                continue;
+            }
+            let all: Vec<usize> = self.residue.iter().chain(chosen).copied().collect();
+            if pack(self.members, &all).units.len() <= self.max_units() {
+                self.residue = all;
+                self.parts.remove(i);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn max_units(&self) -> usize {
+        match self.domain {
+            Domain::Name => MAX_NAME_UNITS,
+            Domain::Path => MAX_PATH_UNITS,
+        }
+    }
+
+    fn finish(mut self) -> Result<Automata, TooLarge> {
+        let mut units = pack(self.members, &self.residue);
+        if units.units.len() > self.max_units() {
+            let chosen = self.residue.clone();
+            let room = self.parts.len() < MAX_DFAS;
+            match room
+                .then(|| self.determinize(&chosen, MAX_STATES))
+                .flatten()
+            {
+                Some(part) => self.parts.push(part),
+                None => return Err(TooLarge(chosen)),
+            }
+            units = pack(self.members, &[]);
+        }
+        Ok(Automata {
+            dfas: self.parts.into_iter().map(|part| part.dfa).collect(),
+            units,
+        })
+    }
+}

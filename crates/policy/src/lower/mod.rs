@@ -1,0 +1,245 @@
+//! `Policy` to `Image`: everything that can be decided before a thread exists is decided here.
+//!
+//! Rules become alternatives (`any` and `not` are gone after that), alternatives become bits, and
+//! each dimension becomes tables that map a value to the row of bits it does not rule out.
+//!
+//! Invariant: an image comes back only without an error among the diagnostics, and it decides
+//! about every thread as the policy's text says.
+
+mod alternatives;
+mod numbers;
+mod patterns;
+mod rows;
+mod settings;
+
+#[cfg(test)]
+mod tests;
+
+use twopool_diag::{Code, Diagnostic, Severity};
+
+use self::alternatives::{Alternative, Asked, Field, alternatives};
+use self::patterns::{Compiled, ExactNames, Lowering};
+use self::rows::Rows;
+use crate::automaton::{WORK, Work};
+use crate::image::{
+    Header, Image, MAX_ALTS, MAX_BOUNDS, MAX_EXACT_NAMES, MAX_RULES, NameDimRecord, POOL_WORDS,
+    PoolRecord, RangesRecord, Tables, encode,
+};
+use crate::policy::{Conditions, NumberCondition, Policy};
+
+/// Compiles a policy. The image is there exactly if no diagnostic is an error.
+pub fn lower(policy: &Policy) -> (Option<Image>, Vec<Diagnostic>) {
+    let mut diagnostics = Vec::new();
+    let compiled = Compiled::new(policy, &mut diagnostics);
+    let alternatives = alternatives(policy);
+    check_counts(policy, &alternatives, &mut diagnostics);
+    if diagnostics
+        .iter()
+        .any(|found| found.severity() == Severity::Error)
+    {
+        return (None, diagnostics);
+    }
+    let image = tables(policy, &alternatives, &compiled, &mut diagnostics);
+    let failed = diagnostics
+        .iter()
+        .any(|found| found.severity() == Severity::Error);
+    assert_eq!(
+        image.is_some(),
+        !failed,
+        "an image, or the reason why there is none"
+    );
+    (image, diagnostics)
+}
+
+fn check_counts(policy: &Policy, alternatives: &[Alternative], diagnostics: &mut Vec<Diagnostic>) {
+    if let Some(rule) = policy.rules.get(MAX_RULES) {
+        let summary = format!(
+            "{} rules, more than the limit of {MAX_RULES}",
+            policy.rules.len()
+        );
+        diagnostics.push(Diagnostic::new(Code::LimitExceeded, rule.at.0, summary));
+    }
+    if let Some(first) = alternatives.get(MAX_ALTS) {
+        let summary = format!(
+            "{} alternatives, more than the limit of {MAX_ALTS}",
+            alternatives.len()
+        );
+        let rule = &policy.rules[first.rule];
+        diagnostics.push(
+            Diagnostic::new(Code::LimitExceeded, rule.at.0, summary)
+                .label("the limit is passed here")
+                .help("a rule has one alternative for each table of `any` times each condition of `not`"),
+        );
+    }
+}
+
+fn tables(
+    policy: &Policy,
+    alternatives: &[Alternative<'_>],
+    compiled: &Compiled<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Image> {
+    let words = alternatives.len().div_ceil(64).max(1);
+    let (mut rows, mut plane_rows) = (Rows::new(words), Rows::new(3 * words));
+    let (mut tables, mut work) = (Tables::default(), Work::new(WORK));
+    let thread = Asked::new(alternatives, words, Field::Thread, |c| c.thread.as_ref());
+    let process = Asked::new(alternatives, words, Field::Process, |c| c.process.as_ref());
+    let cgroup = Asked::new(alternatives, words, Field::Cgroup, |c| c.cgroup.as_ref());
+    let mut exact = ExactNames::new();
+    let mut lowering = Lowering {
+        compiled,
+        plane_rows: &mut plane_rows,
+        tables: &mut tables,
+        work: &mut work,
+        diagnostics,
+    };
+    let dims = [
+        patterns::names(&thread.conditions, 0, &mut exact, &mut lowering),
+        patterns::names(&process.conditions, 1, &mut exact, &mut lowering),
+        patterns::paths(&cgroup.conditions, &cgroup.init, &mut lowering),
+    ];
+    let [
+        Some(mut thread_dim),
+        Some(mut process_dim),
+        Some(mut cgroup_dim),
+    ] = dims
+    else {
+        return None;
+    };
+    if plane_rows.len() > usize::from(u16::MAX) {
+        diagnostics.push(overflow("patterns"));
+        return None;
+    }
+    thread_dim.init = plane_rows.intern(&thread.init);
+    process_dim.init = plane_rows.intern(&process.init);
+    cgroup_dim.init = plane_rows.intern(&cgroup.init);
+    let mut header = empty_header(words, [thread_dim, process_dim], cgroup_dim);
+    header.alt_rule = alternatives.iter().map(|a| a.rule as u16 + 1).collect();
+    write_names(
+        &exact,
+        &mut plane_rows,
+        &mut tables,
+        &mut header,
+        diagnostics,
+    );
+    write_numbers(
+        alternatives,
+        &mut rows,
+        &mut tables,
+        &mut header,
+        diagnostics,
+    );
+    header.rows = tables.push_u64s(rows.words());
+    header.plane_rows = tables.push_u64s(plane_rows.words());
+    settings::settings(policy, &mut header);
+    if diagnostics
+        .iter()
+        .any(|found| found.severity() == Severity::Error)
+    {
+        return None;
+    }
+    let image = encode(&header, &tables);
+    if image.is_none() {
+        diagnostics.push(overflow("patterns and names"));
+    }
+    image
+}
+
+fn overflow(what: &str) -> Diagnostic {
+    let summary = format!(
+        "the {what} of this policy need more than {} KiB of tables",
+        POOL_WORDS / 128
+    );
+    Diagnostic::new(Code::LimitExceeded, None, summary)
+        .help("use fewer patterns with wildcards, above all on cgroups")
+}
+
+/// The exact names, sorted as the kernel program searches them.
+fn write_names(
+    exact: &ExactNames,
+    plane_rows: &mut Rows,
+    tables: &mut Tables,
+    header: &mut Header,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    if exact.len() > MAX_EXACT_NAMES {
+        let summary = format!(
+            "{} exact names, more than the limit of {MAX_EXACT_NAMES}",
+            exact.len()
+        );
+        diagnostics.push(Diagnostic::new(Code::LimitExceeded, None, summary));
+    }
+    let slots = exact.len().next_power_of_two();
+    let mut entries = Vec::with_capacity(3 * slots);
+    for (key, [thread, process]) in exact {
+        let rows = [plane_rows.intern(thread), plane_rows.intern(process)].map(u64::from);
+        entries.extend([key[0], key[1], rows[0] | rows[1] << 32]);
+    }
+    for _ in exact.len()..slots {
+        entries.extend([u64::MAX, u64::MAX, 0]);
+    }
+    header.names = tables.push_u64s(&entries);
+    header.name_slots = slots as u32;
+}
+
+fn write_numbers<'a>(
+    alternatives: &[Alternative<'a>],
+    rows: &mut Rows,
+    tables: &mut Tables,
+    header: &mut Header,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let words = header.words as usize;
+    header.nice_row = numbers::nice(alternatives, words, rows);
+    header.flags_row = numbers::flags(alternatives, words, rows);
+    let mut ranges = |field, what, get: fn(&'a Conditions) -> Option<&'a NumberCondition>| {
+        match numbers::ranges(alternatives, words, field, get, rows, tables) {
+            Ok(record) => record,
+            Err(numbers::TooManyBounds(count)) => {
+                let summary =
+                    format!("{count} bounds on {what}, more than the limit of {MAX_BOUNDS}");
+                let help = "a range has two bounds; write neighbouring numbers as one range";
+                diagnostics.push(Diagnostic::new(Code::LimitExceeded, None, summary).help(help));
+                RangesRecord::default()
+            }
+        }
+    };
+    header.user = ranges(Field::User, "`user`", |c| c.user.as_ref());
+    header.group = ranges(Field::Group, "`group`", |c| c.group.as_ref());
+    header.hint = ranges(Field::Hint, "`hint`", |c| c.hint.as_ref());
+}
+
+fn empty_header(words: usize, name_dims: [NameDimRecord; 2], cgroup: NameDimRecord) -> Header {
+    let pool = PoolRecord {
+        slice_ns: 0,
+        weight: 0,
+        flags: 0,
+        cpus_min: 0,
+        cpus_max: 0,
+        util_low_permille: 0,
+        util_high_permille: 0,
+        perf_permille: 0,
+    };
+    Header {
+        words: words as u32,
+        plane_rows: 0,
+        rows: 0,
+        names: 0,
+        name_slots: 1,
+        name_dims,
+        cgroup,
+        user: RangesRecord::default(),
+        group: RangesRecord::default(),
+        hint: RangesRecord::default(),
+        nice_row: [0; 64],
+        flags_row: [0; 16],
+        alt_rule: Vec::new(),
+        rules: Vec::new(),
+        pools: [pool; 2],
+        steal_ns: [0; 4],
+        sizing_interval_ns: 0,
+        background_wait_ns: 0,
+        hint_boost_ns: 0,
+        hint_share_permille: 0,
+    }
+}
