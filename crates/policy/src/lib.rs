@@ -3,5 +3,19 @@
 //! `text --parse--> Options --resolve--> Policy --lower--> Image`, one type per stage. Nothing in
 //! this crate opens a file, reads a clock or knows a kernel.
 
+mod automaton;
+pub mod eval;
+mod firsts;
+mod glob;
+pub mod image;
+pub mod keys;
+pub mod limits;
+pub mod lower;
+pub mod naive;
+mod options;
+mod pattern;
 pub mod policy;
+pub mod resolve;
+mod syntax;
+pub mod text;
 pub mod thread;

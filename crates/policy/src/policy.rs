@@ -192,6 +192,17 @@ pub enum Sched {
     Idle,
 }
 
+impl Sched {
+    /// As written in policies.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Sched::Normal => "normal",
+            Sched::Batch => "batch",
+            Sched::Idle => "idle",
+        }
+    }
+}
+
 /// A value in one of these inclusive ranges. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberCondition {

@@ -1,0 +1,400 @@
+//! `[[rule]]` tables of all files to the ordered rules of a policy.
+
+use std::collections::{HashMap, HashSet};
+
+use twopool_diag::{Code, Diagnostic, Sources, Span};
+
+use super::settings::{Setting, toml_string};
+use super::{Context, limit};
+use crate::limits::{
+    MAX_ALTERNATIVES, MAX_EXACT_NAMES, MAX_PATTERNS, MAX_RULE_NAME_BYTES, MAX_RULES,
+};
+use crate::options::{
+    ConditionOptions, Form, NumberItem, Numbers, Options, PatternOptions, RuleOptions, show_us,
+};
+use crate::pattern;
+use crate::policy::{
+    At, CgroupCondition, Conditions, NameCondition, NumberCondition, Pattern, PatternKind, Policy,
+    Pool, Rule,
+};
+
+/// Weight of a thread inside its pool where its rule says nothing.
+const DEFAULT_WEIGHT: u32 = 100;
+/// Nice values are stored from 0, so that all numbers of a condition are unsigned.
+const NICE_OFFSET: i64 = 20;
+
+impl Context<'_> {
+    pub(super) fn rules(&mut self, files: &[Options], sources: &Sources) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        let mut names: HashMap<String, Span> = HashMap::new();
+        for file in files {
+            let stem = stem(&sources.file(file.file).name);
+            for (i, options) in file.rules.iter().enumerate() {
+                let name = match &options.name {
+                    Some(name) => name.value.clone(),
+                    None => format!("{stem}:{}", i + 1),
+                };
+                let place = options.name.as_ref().map_or(options.header, |n| n.span);
+                self.unique(&mut names, &name, place);
+                let rule = self.rule(options, name);
+                rules.push(rule);
+            }
+        }
+        self.limits(&rules);
+        rules
+    }
+
+    fn unique(&mut self, names: &mut HashMap<String, Span>, name: &str, place: Span) {
+        if let Some(first) = names.get(name) {
+            self.diagnostics.push(
+                Diagnostic::new(
+                    Code::DuplicateName,
+                    place,
+                    format!("duplicate rule name `{name}`"),
+                )
+                .label("given again here")
+                .related(*first, "first given here"),
+            );
+            return;
+        }
+        if name.len() > MAX_RULE_NAME_BYTES {
+            self.diagnostics.push(
+                Diagnostic::new(Code::LimitExceeded, place, "the name of a rule is too long")
+                    .label(format!(
+                        "`{name}` has {} bytes; at most {MAX_RULE_NAME_BYTES} fit",
+                        name.len()
+                    ))
+                    .help("give the rule a `name`"),
+            );
+        }
+        names.insert(name.to_owned(), place);
+    }
+
+    fn rule(&mut self, options: &RuleOptions, name: String) -> Rule {
+        let all = self.conditions(&options.all);
+        let any = options.any.iter().flat_map(|(tables, _)| tables);
+        let any = any.map(|table| self.conditions(table)).collect();
+        let not = options.not.as_ref().map(|table| self.conditions(table));
+        Rule {
+            name,
+            // A rule without a pool was reported; what stands here is never used.
+            pool: options.pool.map_or(Pool::Background, |(pool, _)| pool),
+            all,
+            any,
+            not,
+            slice_us: options.slice_us.map(|(us, _)| us),
+            weight: options.weight.map_or(DEFAULT_WEIGHT, |(weight, _)| weight),
+            hints: options.hints.is_some_and(|(on, _)| on),
+            at: At(Some(
+                options.name.as_ref().map_or(options.header, |n| n.span),
+            )),
+        }
+    }
+
+    fn conditions(&mut self, options: &ConditionOptions) -> Conditions {
+        Conditions {
+            thread: self.names_of(options.thread.as_deref()),
+            process: self.names_of(options.process.as_deref()),
+            cgroup: options
+                .cgroup
+                .as_deref()
+                .and_then(|patterns| self.cgroups(patterns))
+                .map(|patterns| CgroupCondition { patterns }),
+            user: options
+                .user
+                .as_ref()
+                .map(|numbers| self.ids(numbers, false)),
+            group: options
+                .group
+                .as_ref()
+                .map(|numbers| self.ids(numbers, true)),
+            nice: options
+                .nice
+                .as_ref()
+                .map(|numbers| plain(numbers, (-20, 19), NICE_OFFSET)),
+            kthread: options.kthread,
+            leader: options.leader,
+            sched: options.sched.clone(),
+            hint: options
+                .hint
+                .as_ref()
+                .map(|numbers| plain(numbers, (0, crate::limits::MAX_HINT), 0)),
+        }
+    }
+
+    fn names_of(&mut self, options: Option<&[PatternOptions]>) -> Option<NameCondition> {
+        let patterns: Vec<Pattern> = options?
+            .iter()
+            .filter_map(|o| pattern::name(o, &mut self.diagnostics))
+            .collect();
+        (!patterns.is_empty()).then_some(NameCondition { patterns })
+    }
+
+    pub(super) fn cgroups(&mut self, options: &[PatternOptions]) -> Option<Vec<Pattern>> {
+        let patterns: Vec<Pattern> = options
+            .iter()
+            .filter_map(|o| pattern::cgroup(o, &mut self.diagnostics))
+            .collect();
+        (!patterns.is_empty()).then_some(patterns)
+    }
+
+    fn ids(&mut self, numbers: &Numbers, is_group: bool) -> NumberCondition {
+        let mut ranges = Vec::new();
+        for item in &numbers.items {
+            ranges.push(match item {
+                NumberItem::Name(text) => {
+                    let id = self.id(text, is_group);
+                    (id, id)
+                }
+                other => bounds(other, (0, i64::from(u32::MAX)), 0),
+            });
+        }
+        NumberCondition {
+            ranges,
+            texts: numbers.items.iter().map(item_text).collect(),
+            at: At(Some(numbers.span)),
+        }
+    }
+
+    /// Each limit with its count and the first rule or pattern that does not fit.
+    fn limits(&mut self, rules: &[Rule]) {
+        if rules.len() > MAX_RULES {
+            let first = rules[MAX_RULES].at.0;
+            self.diagnostics
+                .push(limit(rules.len(), MAX_RULES, "rules", first));
+        }
+        let mut alternatives = Count::new(MAX_ALTERNATIVES);
+        let mut patterns = Count::new(MAX_PATTERNS);
+        let mut exact = Count::new(MAX_EXACT_NAMES);
+        let mut seen: HashSet<&[u8]> = HashSet::new();
+        for rule in rules {
+            alternatives.add(rule.any.len().max(1), rule.at.0);
+            for conditions in std::iter::once(&rule.all).chain(&rule.any).chain(&rule.not) {
+                for pattern in names_in(conditions) {
+                    if pattern.kind != PatternKind::Exact {
+                        patterns.add(1, pattern.at.0);
+                    } else if seen.insert(&pattern.bytes) {
+                        exact.add(1, pattern.at.0);
+                    }
+                }
+                for pattern in conditions.cgroup.iter().flat_map(|c| &c.patterns) {
+                    patterns.add(1, pattern.at.0);
+                }
+            }
+        }
+        self.diagnostics
+            .extend(alternatives.finish("alternatives (tables of `any`, or rules without it)"));
+        self.diagnostics.extend(patterns.finish("patterns"));
+        self.diagnostics.extend(exact.finish("exact names"));
+    }
+}
+
+/// Patterns on thread and process names.
+pub fn names_in(conditions: &Conditions) -> impl Iterator<Item = &Pattern> {
+    conditions
+        .thread
+        .iter()
+        .chain(&conditions.process)
+        .flat_map(|c| &c.patterns)
+}
+
+struct Count {
+    most: usize,
+    count: usize,
+    first: Option<Option<Span>>,
+}
+
+impl Count {
+    fn new(most: usize) -> Self {
+        Self {
+            most,
+            count: 0,
+            first: None,
+        }
+    }
+
+    fn add(&mut self, n: usize, place: Option<Span>) {
+        self.count += n;
+        if self.count > self.most && self.first.is_none() {
+            self.first = Some(place);
+        }
+    }
+
+    fn finish(self, what: &str) -> Option<Diagnostic> {
+        self.first
+            .map(|first| limit(self.count, self.most, what, first))
+    }
+}
+
+/// The name of a file without its directories and `.toml`, for rules without a name.
+fn stem(name: &str) -> &str {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    let last = last.strip_suffix(".toml").unwrap_or(last);
+    last.trim_matches(['<', '>'])
+}
+
+fn plain(numbers: &Numbers, range: (i64, i64), offset: i64) -> NumberCondition {
+    NumberCondition {
+        ranges: numbers
+            .items
+            .iter()
+            .map(|item| bounds(item, range, offset))
+            .collect(),
+        texts: numbers.items.iter().map(item_text).collect(),
+        at: At(Some(numbers.span)),
+    }
+}
+
+fn bounds(item: &NumberItem, (least, most): (i64, i64), offset: i64) -> (u64, u64) {
+    let (min, max) = match item {
+        NumberItem::One(value) => (*value, *value),
+        NumberItem::Range(min, max) => (min.unwrap_or(least), max.unwrap_or(most)),
+        NumberItem::Name(_) => unreachable!("names are resolved by the caller"),
+    };
+    let shift = |value: i64| u64::try_from(value + offset).unwrap_or(0);
+    (shift(min), shift(max))
+}
+
+fn item_text(item: &NumberItem) -> String {
+    match item {
+        NumberItem::One(value) => value.to_string(),
+        NumberItem::Range(Some(min), Some(max)) => format!("{{ min = {min}, max = {max} }}"),
+        NumberItem::Range(Some(min), None) => format!("{{ min = {min} }}"),
+        NumberItem::Range(None, Some(max)) => format!("{{ max = {max} }}"),
+        NumberItem::Range(None, None) => "{}".to_owned(),
+        NumberItem::Name(text) => text.value.clone(),
+    }
+}
+
+// ---- show ------------------------------------------------------------------------------------
+
+/// One rule, value by value. `index` counts from 1.
+pub fn show(
+    index: usize,
+    written: &RuleOptions,
+    rule: &Rule,
+    policy: &Policy,
+    out: &mut Vec<Setting>,
+) {
+    let mut push = |key: &str, value: String, origin: Option<Span>| {
+        out.push(Setting {
+            path: format!("rule[{index}].{key}"),
+            value,
+            origin,
+        });
+    };
+    push(
+        "name",
+        toml_string(&rule.name),
+        written.name.as_ref().map(|n| n.span),
+    );
+    push(
+        "pool",
+        format!("\"{}\"", rule.pool.as_str()),
+        written.pool.map(|(_, span)| span),
+    );
+    for (key, value, span) in shown_conditions(&written.all) {
+        push(key, value, Some(span));
+    }
+    if let Some(not) = &written.not {
+        for (key, value, span) in shown_conditions(not) {
+            push(&format!("not.{key}"), value, Some(span));
+        }
+    }
+    for (i, table) in written
+        .any
+        .iter()
+        .flat_map(|(tables, _)| tables)
+        .enumerate()
+    {
+        for (key, value, span) in shown_conditions(table) {
+            push(&format!("any[{i}].{key}"), value, Some(span));
+        }
+    }
+    let slice = rule
+        .slice_us
+        .unwrap_or(policy.pools[rule.pool as usize].slice_us);
+    push(
+        "slice",
+        format!("\"{}\"", show_us(slice)),
+        written.slice_us.map(|(_, span)| span),
+    );
+    push(
+        "weight",
+        rule.weight.to_string(),
+        written.weight.map(|(_, span)| span),
+    );
+    push(
+        "hints",
+        rule.hints.to_string(),
+        written.hints.map(|(_, span)| span),
+    );
+}
+
+fn shown_conditions(c: &ConditionOptions) -> Vec<(&'static str, String, Span)> {
+    let mut out = Vec::new();
+    let mut push = |key: &'static str, value: Option<String>| {
+        if let (Some(value), Some(span)) = (value, c.spans.get(key)) {
+            out.push((key, value, *span));
+        }
+    };
+    push("thread", c.thread.as_deref().map(patterns_text));
+    push("process", c.process.as_deref().map(patterns_text));
+    push("cgroup", c.cgroup.as_deref().map(patterns_text));
+    push("user", c.user.as_ref().map(numbers_text));
+    push("group", c.group.as_ref().map(numbers_text));
+    push("nice", c.nice.as_ref().map(numbers_text));
+    push("kthread", c.kthread.map(|on| on.to_string()));
+    push("leader", c.leader.map(|on| on.to_string()));
+    push(
+        "sched",
+        c.sched
+            .as_ref()
+            .map(|list| listed(list.iter().map(|s| format!("\"{}\"", s.as_str())))),
+    );
+    push("hint", c.hint.as_ref().map(numbers_text));
+    out
+}
+
+/// Patterns as TOML would write them.
+pub fn patterns_text(patterns: &[PatternOptions]) -> String {
+    listed(patterns.iter().map(|p| {
+        let text = toml_string(&p.text.value);
+        match p.form {
+            Form::Bare => text,
+            Form::Exact => format!("{{ exact = {text} }}"),
+            Form::Prefix => format!("{{ prefix = {text} }}"),
+            Form::Under => format!("{{ under = {text} }}"),
+            Form::Glob => format!("{{ glob = {text} }}"),
+            Form::Regex => format!("{{ regex = {text} }}"),
+        }
+    }))
+}
+
+fn numbers_text(numbers: &Numbers) -> String {
+    listed(numbers.items.iter().map(|item| match item {
+        NumberItem::Name(text) => toml_string(&text.value),
+        other => item_text(other),
+    }))
+}
+
+fn listed(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    if items.len() == 1 {
+        items[0].clone()
+    } else {
+        format!("[{}]", items.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_without_a_name_are_called_after_their_file() {
+        assert_eq!(stem("/etc/twopool/policy.d/10-ads.toml"), "10-ads");
+        assert_eq!(stem("policy.toml"), "policy");
+        assert_eq!(stem("<stdin>"), "stdin");
+    }
+}
