@@ -12,6 +12,9 @@
 
 #include "classify.h"
 
+/* Puts the struct among the skeleton's types: the loader decodes reports by this very layout. */
+const volatile struct task_report report_layout;
+
 static void report_fresh(struct task_report *r, const struct policy_image *img, struct cgroup *cgrp,
 			 const struct thread_key *key)
 {
