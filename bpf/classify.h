@@ -52,16 +52,6 @@ struct cgroup_cache {
 };
 K_CGROUP_STORAGE(cgroup_caches, struct cgroup_cache);
 
-/* What rules see of a thread, ready to be looked up. */
-struct facts {
-	u64 thread[2];			/* bytes after the first NUL are NUL */
-	u64 process[2];
-	u64 uid;			/* u64: simulated threads may have ids that no thread has */
-	u64 gid;
-	u32 bits;			/* as thread_key.bits */
-	u32 pad;
-};
-
 /* ---- names and numbers ---- */
 
 /* The bytes of `w` before its first NUL, and zeros. */
@@ -74,42 +64,47 @@ static inline u64 until_nul(u64 w)
 }
 
 /* A name as the tables have it. The 16th byte is NUL in the kernel, and here whatever came. */
-static inline void normalise(u64 to[2], const u64 name[2])
+static inline void normalise(struct name *to, const u64 name[2])
 {
 	u64 nul = (name[0] - 0x0101010101010101ull) & ~name[0] & 0x8080808080808080ull;
 
-	to[0] = until_nul(name[0]);
-	to[1] = until_nul(name[1] & ~(0xffull << 56)) & (is_zero(nul) ? ~0ull : 0);
+	to->w[0] = until_nul(name[0]);
+	to->w[1] = until_nul(name[1] & ~(0xffull << 56)) & (is_zero(nul) ? ~0ull : 0);
 }
 
 /* ANDs the row of one name into s->row. `exact` is its plane row as an exact name. */
-static void apply_name(const struct policy_image *img, struct scratch *s,
-		       const struct name_dim *dim, const u64 name[2], u32 exact)
+SHARED(int) apply_name(const struct policy_image *img __arg_nonnull,
+		       struct scratch *s __arg_nonnull, const struct name_dim *dim __arg_nonnull,
+		       const struct name *name __arg_nonnull, u32 exact)
 {
 	u64 *text = (u64 *)s->text;
+	struct alt_row row = {};
 	u32 len;
 
-	text[0] = name[0];
-	text[1] = name[1];
+	text[0] = name->w[0];
+	text[1] = name->w[1];
 	for (len = 0; len < NAME_LEN - 1; len++)
 		if (!s->text[len])
 			break;
 	walk_start(img, dim, s);
 	walk_text(img, dim, s, len);
 	walk_finish(img, dim, s);
-	add_plane_row(img, s->acc, exact);
-	resolve_planes(img, s->acc, s->acc);
-	and_row(s->row, s->acc, img->words);
+	add_plane_row(img, &s->acc, exact);
+	resolve_planes(img, &s->acc, &row);
+	for (u32 i = 0; i < MAX_ROW_WORDS; i++)
+		s->row.w[i] &= row.w[i];
+	return 0;
 }
 
-static void apply_names(const struct policy_image *img, struct scratch *s, const struct facts *f)
+static void apply_names(const struct policy_image *img, struct scratch *s)
 {
-	u64 exact = find_name(img, f->thread);
+	const struct facts *f = &s->facts;
+	u64 exact = find_name(img, &f->thread);
 
-	apply_name(img, s, &img->name_dims[DIM_THREAD], f->thread, exact);
-	if ((f->thread[0] ^ f->process[0]) | (f->thread[1] ^ f->process[1]))
-		exact = find_name(img, f->process);
-	apply_name(img, s, &img->name_dims[DIM_PROCESS], f->process, exact >> 32);
+	apply_name(img, s, &img->name_dims[DIM_THREAD], &f->thread, exact);
+	if ((f->thread.w[0] ^ f->process.w[0]) | (f->thread.w[1] ^ f->process.w[1]))
+		exact = find_name(img, &f->process);
+	apply_name(img, s, &img->name_dims[DIM_PROCESS], &f->process, exact >> 32);
 }
 
 /* The class of the first alternative in s->row. Slot 0, the default pool, if there is none. */
@@ -117,13 +112,13 @@ static void pick_rule(const struct policy_image *img, const struct scratch *s,
 		      struct thread_class *class)
 {
 	const struct rule_settings *rule;
-	u32 slot = 0;
+	u32 words = img->words, slot = 0;
 
 	for (u32 i = 0; i < MAX_ROW_WORDS; i++) {
-		if (i >= img->words)
+		if (i >= words)
 			break;
-		if (s->row[i]) {
-			slot = img->alt_rule[i * 64 + k_ctz(s->row[i])];
+		if (s->row.w[i]) {
+			slot = img->alt_rule[i * 64 + k_ctz(s->row.w[i])];
 			break;
 		}
 	}
@@ -136,22 +131,24 @@ static void pick_rule(const struct policy_image *img, const struct scratch *s,
 	class->flags = rule->flags;
 }
 
-/* The class of a thread whose cgroup's row is in s->cgroup_row. */
-static void class_of(const struct policy_image *img, struct scratch *s, const struct facts *f,
-		     struct thread_class *class)
+/* The class of a thread with s->facts, whose cgroup's row is in s->cgroup_row. */
+SHARED(int) class_of(const struct policy_image *img __arg_nonnull,
+		     struct scratch *s __arg_nonnull, struct thread_class *class __arg_nonnull)
 {
+	const struct facts *f = &s->facts;
 	u32 nice = f->bits >> KEY_NICE_SHIFT & KEY_NICE_MASK;
 	u32 hint = f->bits >> KEY_HINT_SHIFT & KEY_HINT_MASK;
 
 	for (u32 i = 0; i < MAX_ROW_WORDS; i++)
-		s->row[i] = s->cgroup_row[i];
-	and_row_id(img, s->row, img->nice_row[nice]);
-	and_row_id(img, s->row, img->flags_row[f->bits & KEY_FLAGS_MASK]);
-	and_row_id(img, s->row, range_row(img, &img->user, f->uid));
-	and_row_id(img, s->row, range_row(img, &img->group, f->gid));
-	and_row_id(img, s->row, range_row(img, &img->hint, hint));
-	apply_names(img, s, f);
+		s->row.w[i] = s->cgroup_row.w[i];
+	and_row_id(img, &s->row, img->nice_row[nice]);
+	and_row_id(img, &s->row, img->flags_row[f->bits & KEY_FLAGS_MASK]);
+	and_row_id(img, &s->row, range_row(img, &img->user, f->uid));
+	and_row_id(img, &s->row, range_row(img, &img->group, f->gid));
+	and_row_id(img, &s->row, range_row(img, &img->hint, hint));
+	apply_names(img, s);
 	pick_rule(img, s, class);
+	return 0;
 }
 
 /* ---- cgroups ---- */
@@ -160,16 +157,16 @@ static void class_of(const struct policy_image *img, struct scratch *s, const st
 static void cgroup_row_of_root(const struct policy_image *img, struct scratch *s)
 {
 	for (u32 i = 0; i < MAX_PLANE_WORDS; i++)
-		s->acc[i] = 0;
-	add_plane_row(img, s->acc, img->cgroup.root);
-	resolve_planes(img, s->acc, s->cgroup_row);
+		s->acc.w[i] = 0;
+	add_plane_row(img, &s->acc, img->cgroup.root);
+	resolve_planes(img, &s->acc, &s->cgroup_row);
 }
 
 /* Row of the path walked so far. */
 static void cgroup_row_of_walk(const struct policy_image *img, struct scratch *s)
 {
 	walk_finish(img, &img->cgroup, s);
-	resolve_planes(img, s->acc, s->cgroup_row);
+	resolve_planes(img, &s->acc, &s->cgroup_row);
 }
 
 /* Takes the row from the cache, and the state if `want_state`. False if it is not there. */
@@ -179,14 +176,14 @@ static bool cache_load(const struct cgroup_cache *c, struct scratch *s, u32 epoc
 		return false;
 	k_mb();
 	for (u32 i = 0; i < MAX_ROW_WORDS; i++)
-		s->cgroup_row[i] = c->row[i];
+		s->cgroup_row.w[i] = c->row[i];
 	if (want_state) {
 		for (u32 i = 0; i < MAX_DFAS; i++)
 			s->walk.q[i] = c->q[i];
 		for (u32 i = 0; i < MAX_PATH_UNITS; i++)
 			s->walk.d[i] = c->d[i];
 		for (u32 i = 0; i < MAX_PLANE_WORDS; i++)
-			s->walk.acc[i] = c->acc[i];
+			s->walk.acc.w[i] = c->acc[i];
 	}
 	k_mb();
 	return k_read_once(c->epoch) == epoch;
@@ -202,13 +199,13 @@ static void cache_store(struct cgroup_cache *c, const struct scratch *s, u32 epo
 		k_mb();
 		c->newest = epoch;
 		for (u32 i = 0; i < MAX_ROW_WORDS; i++)
-			c->row[i] = s->cgroup_row[i];
+			c->row[i] = s->cgroup_row.w[i];
 		for (u32 i = 0; i < MAX_DFAS; i++)
 			c->q[i] = s->walk.q[i];
 		for (u32 i = 0; i < MAX_PATH_UNITS; i++)
 			c->d[i] = s->walk.d[i];
 		for (u32 i = 0; i < MAX_PLANE_WORDS; i++)
-			c->acc[i] = s->walk.acc[i];
+			c->acc[i] = s->walk.acc.w[i];
 		k_mb();
 		k_write_once(c->epoch, epoch);
 	}
@@ -296,8 +293,8 @@ static inline bool key_equal(const struct thread_key *a, const struct thread_key
 
 static inline void facts_of_key(struct facts *f, const struct thread_key *key)
 {
-	normalise(f->thread, key->thread);
-	normalise(f->process, key->process);
+	normalise(&f->thread, key->thread);
+	normalise(&f->process, key->process);
 	f->uid = key->uid;
 	f->gid = key->gid;
 	f->bits = key->bits;
@@ -324,11 +321,9 @@ static __noinline bool classify(const struct policy_image *img, struct scratch *
 				struct cgroup *cgrp, const struct thread_key *key,
 				struct thread_class *class)
 {
-	struct facts f;
-
-	facts_of_key(&f, key);
+	facts_of_key(&s->facts, key);
 	cgroup_row(img, s, cgrp);
-	class_of(img, s, &f, class);
+	class_of(img, s, class);
 	return true;
 }
 

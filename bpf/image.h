@@ -18,20 +18,45 @@
 #define PLANE_SLOTS 32		/* power of two above MAX_PLANE_WORDS */
 #define TEXT_LEN 512		/* power of two above a '/' and one component */
 
+/* Structs rather than arrays: a function that is verified alone knows the size of a struct. */
+struct plane_row {
+	u64 w[PLANE_SLOTS];
+};
+
+struct alt_row {
+	u64 w[MAX_ROW_WORDS];
+};
+
+struct name {
+	u64 w[2];			/* 15 bytes; from the first NUL on all are NUL */
+};
+
+/* What rules see of a thread, ready to be looked up. */
+struct facts {
+	struct name thread;
+	struct name process;
+	u64 uid;			/* u64: simulated threads may have ids that no thread has */
+	u64 gid;
+	u32 bits;			/* as thread_key.bits */
+	u32 pad;
+};
+
 /* The state of one dimension's automata after some bytes of a value. */
 struct walk_state {
 	u32 q[MAX_DFAS];
 	u64 d[MAX_UNITS];		/* bit-parallel units */
-	u64 acc[PLANE_SLOTS];		/* plane row so far, without what the end adds */
+	struct plane_row acc;		/* so far, without what the end adds */
 };
 
 /* What does not fit a BPF stack. Per CPU and per kind of caller, see enum scratch_user. */
 struct scratch {
 	u64 busy;			/* taken by a preemptible user */
+	struct facts facts;		/* of the thread that is being classified */
+	u64 text_len;			/* of a component that is being collected, see probe.h */
 	struct walk_state walk;
-	u64 acc[PLANE_SLOTS];		/* plane row of a finished value */
-	u64 row[MAX_ROW_WORDS];		/* alternatives that nothing has ruled out so far */
-	u64 cgroup_row[MAX_ROW_WORDS];
+	struct plane_row acc;		/* of a finished value */
+	struct alt_row row;		/* alternatives that nothing has ruled out so far */
+	struct alt_row cgroup_row;
 	u16 cls[TEXT_LEN];		/* class of each byte of text to the units */
 	char text[TEXT_LEN];		/* bytes to walk */
 };
@@ -49,43 +74,41 @@ static inline u32 pool_u16(const struct policy_image *img, u32 at)
 }
 
 /* ORs plane row `id` into acc. Row 0 is all zeros, and by far the most frequent. */
-static void add_plane_row(const struct policy_image *img, u64 *acc, u32 id)
+SHARED(int) add_plane_row(const struct policy_image *img __arg_nonnull,
+			  struct plane_row *acc __arg_nonnull, u32 id)
 {
 	u32 n = 3 * img->words;
 	u32 at = img->plane_rows + id * n;
 
 	if (!id)
-		return;
+		return 0;
 	for (u32 i = 0; i < MAX_PLANE_WORDS; i++) {
 		if (i >= n)
 			break;
-		acc[i] |= pool_u64(img, at + i);
+		acc->w[i] |= pool_u64(img, at + i);
 	}
+	return 0;
 }
 
 /* The row of a plane row: the own condition and that of `any` hold, that of `not` does not. */
-static void resolve_planes(const struct policy_image *img, const u64 *acc, u64 *row)
+SHARED(int) resolve_planes(const struct policy_image *img __arg_nonnull,
+			   const struct plane_row *acc __arg_nonnull,
+			   struct alt_row *row __arg_nonnull)
 {
 	u32 words = img->words;
 
 	for (u32 i = 0; i < MAX_ROW_WORDS; i++) {
 		if (i >= words)
 			break;
-		row[i] = acc[i] & acc[(words + i) & (PLANE_SLOTS - 1)] &
-			 ~acc[(2 * words + i) & (PLANE_SLOTS - 1)];
+		row->w[i] = acc->w[i] & acc->w[(words + i) & (PLANE_SLOTS - 1)] &
+			    ~acc->w[(2 * words + i) & (PLANE_SLOTS - 1)];
 	}
+	return 0;
 }
 
-static void and_row(u64 *row, const u64 *with, u32 words)
-{
-	for (u32 i = 0; i < MAX_ROW_WORDS; i++) {
-		if (i >= words)
-			break;
-		row[i] &= with[i];
-	}
-}
-
-static void and_row_id(const struct policy_image *img, u64 *row, u32 id)
+/* ANDs row `id` into row. */
+SHARED(int) and_row_id(const struct policy_image *img __arg_nonnull,
+		       struct alt_row *row __arg_nonnull, u32 id)
 {
 	u32 words = img->words;
 	u32 at = img->rows + id * words;
@@ -93,8 +116,9 @@ static void and_row_id(const struct policy_image *img, u64 *row, u32 id)
 	for (u32 i = 0; i < MAX_ROW_WORDS; i++) {
 		if (i >= words)
 			break;
-		row[i] &= pool_u64(img, at + i);
+		row->w[i] &= pool_u64(img, at + i);
 	}
+	return 0;
 }
 
 /* ---- searches ---- */
@@ -103,16 +127,17 @@ static void and_row_id(const struct policy_image *img, u64 *row, u32 id)
  * be a branch, and fourteen of them in a search are 2^14 paths. */
 static inline u64 below(u64 a, u64 b)
 {
-	return ((~a & b) | ((~a | b) & (a - b))) >> 63;
+	return k_opaque(((~a & b) | ((~a | b) & (a - b))) >> 63);
 }
 
 static inline u64 is_zero(u64 x)
 {
-	return ~(x | -x) >> 63;
+	return k_opaque(~(x | -x) >> 63);
 }
 
 /* Row id of `value` in a range table. */
-static u32 range_row(const struct policy_image *img, const struct ranges *r, u64 value)
+SHARED(u32) range_row(const struct policy_image *img __arg_nonnull,
+		      const struct ranges *r __arg_nonnull, u64 value)
 {
 	u32 at = 0, step = r->slots;
 
@@ -127,7 +152,8 @@ static u32 range_row(const struct policy_image *img, const struct ranges *r, u64
 
 /* Plane rows of an exact name: for DIM_THREAD in the low half, for DIM_PROCESS in the high one; 0
  * if the name is not in the table. */
-static u64 find_name(const struct policy_image *img, const u64 name[2])
+SHARED(u64) find_name(const struct policy_image *img __arg_nonnull,
+		      const struct name *name __arg_nonnull)
 {
 	u32 at = 0, step = img->name_slots, entry;
 
@@ -140,12 +166,12 @@ static u64 find_name(const struct policy_image *img, const u64 name[2])
 		entry = img->names + 3 * (at + step);
 		high = pool_u64(img, entry);
 		low = pool_u64(img, entry + 1);
-		greater = below(name[0], high) | (is_zero(name[0] ^ high) & below(name[1], low));
-		at += step & ((u32)greater - 1);
+		greater = below(name->w[0], high) | (is_zero(name->w[0] ^ high) & below(name->w[1], low));
+		at += step & ((u32)k_opaque(greater) - 1);
 	}
 	entry = img->names + 3 * at;
-	return pool_u64(img, entry + 2) & -is_zero((name[0] ^ pool_u64(img, entry)) |
-						   (name[1] ^ pool_u64(img, entry + 1)));
+	return pool_u64(img, entry + 2) & -is_zero((name->w[0] ^ pool_u64(img, entry)) |
+						   (name->w[1] ^ pool_u64(img, entry + 1)));
 }
 
 /* ---- automata ---- */
@@ -189,7 +215,11 @@ static int unit_step(u32 i, struct unit_walk *u)
 	u64 d = 0;
 
 	for (u32 k = 0; k < UNIT_SHIFTS; k++) {
-		d |= rotate(alive & pool_u64(u->img, u->at + UNIT_FROM + k), by & 63);
+		u64 from = pool_u64(u->img, u->at + UNIT_FROM + k);
+
+		if (!from)
+			break;
+		d |= rotate(alive & from, by);
 		by >>= 8;
 	}
 	u->d = d;
@@ -225,7 +255,7 @@ static int walk_byte(u32 i, struct walk *w)
 		q = pool_u16(img, dfa->trans + state->q[k] * dfa->classes +
 					  pool_u16(img, dfa->cls + b));
 		state->q[k] = q;
-		add_plane_row(img, state->acc, pool_u16(img, dfa->emit + q));
+		add_plane_row(img, &state->acc, pool_u16(img, dfa->emit + q));
 	}
 	if (a->unit_count)
 		w->s->cls[i & (TEXT_LEN - 1)] = pool_u16(img, a->unit_cls + b);
@@ -246,36 +276,39 @@ static int start_unit(u32 i, struct walk *w)
 }
 
 /* The state before the first byte of a value. */
-static void walk_start(const struct policy_image *img, const struct name_dim *dim,
-		       struct scratch *s)
+SHARED(int) walk_start(const struct policy_image *img __arg_nonnull,
+		       const struct name_dim *dim __arg_nonnull, struct scratch *s __arg_nonnull)
 {
 	const struct automata *a = &dim->automata;
 	struct walk w = { .img = img, .automata = a, .s = s };
 
 	for (u32 i = 0; i < MAX_PLANE_WORDS; i++)
-		s->walk.acc[i] = 0;
-	add_plane_row(img, s->walk.acc, dim->init);
+		s->walk.acc.w[i] = 0;
+	add_plane_row(img, &s->walk.acc, dim->init);
 	for (u32 k = 0; k < MAX_DFAS; k++) {
 		if (k >= a->dfa_count)
 			break;
 		s->walk.q[k] = a->dfas[k].start;
-		add_plane_row(img, s->walk.acc, pool_u16(img, a->dfas[k].emit + s->walk.q[k]));
+		add_plane_row(img, &s->walk.acc, pool_u16(img, a->dfas[k].emit + s->walk.q[k]));
 	}
 	if (a->unit_count)
 		k_loop(unit_count(a), start_unit, &w);
+	return 0;
 }
 
 /* `len` bytes of s->text on. */
-static void walk_text(const struct policy_image *img, const struct name_dim *dim, struct scratch *s,
+SHARED(int) walk_text(const struct policy_image *img __arg_nonnull,
+		      const struct name_dim *dim __arg_nonnull, struct scratch *s __arg_nonnull,
 		      u32 len)
 {
 	struct walk w = { .img = img, .automata = &dim->automata, .s = s, .len = len };
 
 	if (!(w.automata->dfa_count | w.automata->unit_count))
-		return;
+		return 0;
 	k_loop(len, walk_byte, &w);
 	if (w.automata->unit_count)
 		k_loop(unit_count(w.automata), walk_unit, &w);
+	return 0;
 }
 
 struct accept_walk {
@@ -289,7 +322,7 @@ static int add_accept(u32 i, struct accept_walk *a)
 {
 	if (!a->left)
 		return 1;
-	add_plane_row(a->img, a->s->acc, pool_u16(a->img, a->bits + k_ctz(a->left)));
+	add_plane_row(a->img, &a->s->acc, pool_u16(a->img, a->bits + k_ctz(a->left)));
 	a->left &= a->left - 1;
 	return 0;
 }
@@ -307,21 +340,22 @@ static int finish_unit(u32 i, struct walk *w)
 }
 
 /* If the value ends here: its plane row, in s->acc. The state stays as it is. */
-static void walk_finish(const struct policy_image *img, const struct name_dim *dim,
-			struct scratch *s)
+SHARED(int) walk_finish(const struct policy_image *img __arg_nonnull,
+			const struct name_dim *dim __arg_nonnull, struct scratch *s __arg_nonnull)
 {
 	const struct automata *a = &dim->automata;
 	struct walk w = { .img = img, .automata = a, .s = s };
 
 	for (u32 i = 0; i < MAX_PLANE_WORDS; i++)
-		s->acc[i] = s->walk.acc[i];
+		s->acc.w[i] = s->walk.acc.w[i];
 	for (u32 k = 0; k < MAX_DFAS; k++) {
 		if (k >= a->dfa_count)
 			break;
-		add_plane_row(img, s->acc, pool_u16(img, a->dfas[k].fin + s->walk.q[k]));
+		add_plane_row(img, &s->acc, pool_u16(img, a->dfas[k].fin + s->walk.q[k]));
 	}
 	if (a->unit_count)
 		k_loop(unit_count(a), finish_unit, &w);
+	return 0;
 }
 
 #endif /* TWOPOOL_IMAGE_H */

@@ -124,7 +124,8 @@ struct dfa {
 struct unit {
 	u64 init;
 	u64 accept;
-	u64 from[UNIT_SHIFTS];	/* positions that have a follower at that distance; 0 = unused */
+	u64 from[UNIT_SHIFTS];	/* positions that have a follower at that distance; used ones come
+				 * first, 0 from there on */
 	u8 by[8];		/* the distances, 0..63; a negative distance is 64 minus it */
 	u32 masks;		/* u64[unit classes]: positions that accept a byte of that class */
 	u32 bits;		/* u16[64]: plane row of each accepting position */

@@ -298,6 +298,15 @@ static inline bool k_is_ours(struct task_struct *p)
 
 /* ---- loops and atomics --------------------------------------------------------------------- */
 
+/* The same value, of which the compiler knows nothing: keeps it from turning masks into branches
+ * (each doubles the paths to verify) and from dropping a mask that the verifier needs. */
+#define k_opaque(x)                                                                                \
+	({                                                                                         \
+		typeof(x) ___x = (x);                                                              \
+		asm("" : "+r"(___x));                                                              \
+		___x;                                                                              \
+	})
+
 /* k_for(i, from, to) { .. }: i is proved to be in [from, to). */
 #define k_for(i, from, to) bpf_for(i, from, to)
 
@@ -423,6 +432,10 @@ static inline u32 k_cgroup_name(struct cgroup *cgrp, char name[CGROUP_NAME_LEN])
 
 #define OPS(name, args...) SEC("struct_ops/" #name) BPF_PROG(name, ##args)
 #define OPS_SLEEPABLE(name, args...) SEC("struct_ops.s/" #name) BPF_PROG(name, ##args)
+/* A function that is verified once by itself, from its prototype, rather than at every call. It
+ * returns a scalar, even if nobody wants one, and pointers to structs come tagged __arg_nonnull.
+ * Weak, or clang would apply what it knows of one side of the call to the other. */
+#define SHARED(type) __weak __noinline type
 #define OPS_TABLE SEC(".struct_ops.link")
 #define LICENSE(text) char _license[] SEC("license") = text
 

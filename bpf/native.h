@@ -71,6 +71,8 @@ void native_error(const char *format, ...) __attribute__((format(printf, 1, 2)))
 
 /* ---- loops and atomics ---- */
 
+#define k_opaque(x) (x)
+
 #define k_for(i, from, to) for ((i) = (from); (i) < (to); (i)++)
 
 /* Callbacks take their own context type, as in BPF; hence a macro rather than a function. */
@@ -136,6 +138,8 @@ static inline u32 k_cgroup_name(struct cgroup *cgrp, char name[CGROUP_NAME_LEN])
 
 #define OPS(name, args...) name(args)
 #define OPS_SLEEPABLE(name, args...) name(args)
+#define SHARED(type) static type
+#define __arg_nonnull
 #define OPS_TABLE
 #define LICENSE(text) extern int native_license_unused
 #define k_error(format, args...) native_error(format, ##args)

@@ -15,18 +15,21 @@ struct path_walk {
 	const struct policy_image *img;
 	struct scratch *s;
 	const char *path;		/* PROBE_PATH_LEN bytes */
-	u32 text_len;			/* of the component collected in s->text */
 };
 
+/* The length is kept in the map and not on the stack: the verifier would follow a counter that it
+ * knows through every iteration. */
 static int path_byte(u32 i, struct path_walk *w)
 {
 	char b = w->path[i & (PROBE_PATH_LEN - 1)];
+	u64 len = w->s->text_len;
 
-	if (b == '/' && w->text_len) {
-		walk_text(w->img, &w->img->cgroup, w->s, w->text_len);
-		w->text_len = 0;
+	if (b == '/' && len) {
+		walk_text(w->img, &w->img->cgroup, w->s, len);
+		len = 0;
 	}
-	w->s->text[w->text_len++ & (TEXT_LEN - 1)] = b;
+	w->s->text[len & (TEXT_LEN - 1)] = b;
+	w->s->text_len = len + 1;
 	return 0;
 }
 
@@ -40,20 +43,24 @@ static void path_row(const struct policy_image *img, struct scratch *s, const ch
 		return;
 	}
 	walk_start(img, &img->cgroup, s);
+	s->text_len = 0;
 	k_loop(len, path_byte, &w);
-	walk_text(img, &img->cgroup, s, w.text_len);
+	walk_text(img, &img->cgroup, s, s->text_len);
 	cgroup_row_of_walk(img, s);
 }
 
 static void probe_class(const struct policy_image *img, struct scratch *s,
 			const struct probe_thread *t, struct thread_class *class)
 {
-	struct facts f = { .uid = t->uid, .gid = t->gid, .bits = t->bits };
+	struct facts *f = &s->facts;
 
-	normalise(f.thread, t->thread);
-	normalise(f.process, t->process);
+	normalise(&f->thread, t->thread);
+	normalise(&f->process, t->process);
+	f->uid = t->uid;
+	f->gid = t->gid;
+	f->bits = t->bits;
 	path_row(img, s, t->path, t->path_len);
-	class_of(img, s, &f, class);
+	class_of(img, s, class);
 }
 
 #ifndef TWOPOOL_NATIVE
