@@ -183,13 +183,13 @@ static bool has_work(u32 index)
 	return queue_at(index)->queued > 0;
 }
 
-/* Counts a thread in, before it is inserted. */
-static void queue_enter(struct task_ctx *t, u32 index, u64 now)
+/* Counts a thread in, before it is inserted. Its wait has begun. */
+static void queue_enter(struct task_ctx *t, u32 index)
 {
 	struct queue *q = queue_at(index);
 
 	if (k_fetch_add(&q->queued, 1) <= 0)
-		q->served_ns = now;
+		q->served_ns = t->wait_start_ns;
 	k_fetch_add(&clocks[queue_pool(index) & (NR_POOLS - 1)].waiting, 1);
 	if (is_own_queue(index))
 		k_fetch_add(&llcs[own_queue_llc(index)].own_queued, 1);

@@ -203,9 +203,7 @@ static bool may_preempt(const struct policy_image *img, u32 pool)
 	return is_owed(img, POOL_BACKGROUND);
 }
 
-/* A CPU of the other pool for the thread, claimed (it must be kicked), or -1. Its own previous CPU
- * comes first: the cache is warm, and a timer that woke it has fired right there, so that no
- * interrupt has to travel. */
+/* A CPU of the other pool for the thread, claimed (it must be kicked), or -1. */
 static s32 pick_victim(struct task_struct *p, u32 pool, s32 prev)
 {
 	struct cpu_choice c = { .p = p, .pool = pool, .restricted = is_restricted(p) };
@@ -214,8 +212,6 @@ static s32 pick_victim(struct task_struct *p, u32 pool, s32 prev)
 	s32 cpu = -1;
 	u32 i;
 
-	if ((allowed_word(&c, cpu_word(prev)) & cpu_bit(prev)) && clear_preemptible(other, prev))
-		return prev;
 	k_for(i, 0, nr_llcs) {
 		cpu = victim_in_llc(&c, llc_order[home][i & (MAX_LLCS - 1)]);
 		if (cpu < 0)

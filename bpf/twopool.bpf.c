@@ -120,9 +120,9 @@ static u64 queue_vtime(struct task_ctx *t)
 	return t->vtime;
 }
 
-static void insert_into(struct task_struct *p, struct task_ctx *t, u32 queue, u64 enq_flags, u64 now)
+static void insert_into(struct task_struct *p, struct task_ctx *t, u32 queue, u64 enq_flags)
 {
-	queue_enter(t, queue, now);
+	queue_enter(t, queue);
 	k_insert_vtime(p, DSQ_BASE + (u64)queue, t->class.slice_ns, queue_vtime(t), enq_flags);
 }
 
@@ -135,9 +135,27 @@ static void preempt_cpu(s32 cpu, u32 pool)
 	k_kick(cpu, K_KICK_PREEMPT);
 }
 
+/* Takes the CPU on whose runqueue the thread is, if it runs the other pool's work. Straight into
+ * the local queue: the kernel then reschedules at once, where a kick would travel as an interrupt
+ * first, even to itself. */
+static bool preempt_here(struct task_struct *p, struct task_ctx *t, const struct policy_image *img,
+			 s32 cpu, u64 enq_flags)
+{
+	u32 pool = t->class.pool;
+	struct pool_counters *c;
+
+	if (!may_preempt(img, pool) || !clear_preemptible(other_pool(pool), cpu))
+		return false;
+	c = k_map_value(pool_stats, pool);
+	if (c)
+		c->preemptions++;
+	k_insert(p, K_DSQ_LOCAL, t->class.slice_ns, enq_flags | K_ENQ_PREEMPT);
+	return true;
+}
+
 /* The thread may run on this CPU alone. */
 static void enqueue_bound(struct task_struct *p, struct task_ctx *t, const struct policy_image *img,
-			  s32 cpu, u64 enq_flags, u64 now)
+			  s32 cpu, u64 enq_flags)
 {
 	u32 pool = t->class.pool;
 
@@ -146,16 +164,16 @@ static void enqueue_bound(struct task_struct *p, struct task_ctx *t, const struc
 		k_kick(cpu, K_KICK_IDLE);
 		return;
 	}
+	if (preempt_here(p, t, img, cpu, enq_flags))
+		return;
 	count_event(own_queue);
-	insert_into(p, t, own_queue(pool, cpu), enq_flags, now);
-	if (may_preempt(img, pool) && clear_preemptible(other_pool(pool), cpu))
-		preempt_cpu(cpu, pool);
+	insert_into(p, t, own_queue(pool, cpu), enq_flags);
 }
 
 /* The thread's mask cuts through its cache: it waits in the own queue of the CPU that is to run
  * it, so choose that one first. */
 static void enqueue_masked(struct task_struct *p, struct task_ctx *t, const struct policy_image *img,
-			   s32 cpu, u64 enq_flags, u64 now)
+			   s32 cpu, u64 enq_flags)
 {
 	u32 pool = t->class.pool;
 	s32 idle = pick_idle(p, pool, cpu);
@@ -163,7 +181,7 @@ static void enqueue_masked(struct task_struct *p, struct task_ctx *t, const stru
 	s32 target = idle >= 0 ? idle : victim >= 0 ? victim : cpu;
 
 	count_event(own_queue);
-	insert_into(p, t, own_queue(pool, target), enq_flags, now);
+	insert_into(p, t, own_queue(pool, target), enq_flags);
 	if (idle >= 0)
 		k_kick(idle, K_KICK_IDLE);
 	else if (victim >= 0)
@@ -173,12 +191,12 @@ static void enqueue_masked(struct task_struct *p, struct task_ctx *t, const stru
 /* Insert first, then look for a CPU: one that goes idle in between has either seen the count or
  * is found by this look. */
 static void enqueue_shared(struct task_struct *p, struct task_ctx *t, const struct policy_image *img,
-			   s32 cpu, u64 enq_flags, u64 now)
+			   s32 cpu, u64 enq_flags)
 {
 	u32 pool = t->class.pool;
 	s32 target;
 
-	insert_into(p, t, shared_queue(pool, llc_of(cpu)), enq_flags, now);
+	insert_into(p, t, shared_queue(pool, llc_of(cpu)), enq_flags);
 	target = pick_idle(p, pool, cpu);
 	if (target >= 0) {
 		k_kick(target, K_KICK_IDLE);
@@ -215,11 +233,13 @@ void OPS(on_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	if (p->nr_cpus_allowed == 1 || k_migration_disabled(p))
-		enqueue_bound(p, t, img, cpu, enq_flags, now);
+		enqueue_bound(p, t, img, cpu, enq_flags);
+	else if ((enq_flags & K_ENQ_WAKEUP) && preempt_here(p, t, img, cpu, enq_flags))
+		return; /* select_cpu has just found no idle CPU */
 	else if (is_restricted(p) && !covers_llc(p, llc_of(cpu)))
-		enqueue_masked(p, t, img, cpu, enq_flags, now);
+		enqueue_masked(p, t, img, cpu, enq_flags);
 	else
-		enqueue_shared(p, t, img, cpu, enq_flags, now);
+		enqueue_shared(p, t, img, cpu, enq_flags);
 }
 
 /* ---- dispatch ---- */
