@@ -43,24 +43,42 @@ pub(crate) struct Member<'a> {
 
 /// Steps that building all automata of a policy may take. A step is a set member looked at, so the
 /// limit means the same on every machine; it is some seconds on a slow one.
-pub(crate) const WORK: usize = 1_000_000_000;
+pub(crate) const WORK: usize = 200_000_000;
 
 /// What is left of `WORK`.
 #[derive(Debug)]
 pub(crate) struct Work {
+    granted: usize,
     left: usize,
 }
 
 impl Work {
     /// A budget of steps.
     pub fn new(steps: usize) -> Self {
-        Self { left: steps }
+        Self {
+            granted: steps,
+            left: steps,
+        }
     }
 
     /// Takes steps from the budget; `None` when they are not there.
     pub fn spend(&mut self, steps: usize) -> Option<()> {
-        self.left = self.left.checked_sub(steps)?;
-        Some(())
+        let enough = self.left >= steps;
+        self.left = self.left.saturating_sub(steps);
+        enough.then_some(())
+    }
+
+    /// A part of what is left, to be settled later.
+    pub fn share(&self, steps: usize) -> Self {
+        Self {
+            left: self.left.min(steps),
+            granted: self.left.min(steps),
+        }
+    }
+
+    /// Takes what a share has spent.
+    pub fn settle(&mut self, share: Work) {
+        self.left -= share.granted - share.left;
     }
 
     /// Steps still allowed.

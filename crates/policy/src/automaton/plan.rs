@@ -6,6 +6,8 @@
 //!
 //! Invariant: every pattern ends in exactly one automaton or unit, or is named in the error.
 
+use std::collections::HashSet;
+
 use super::byteset::ByteSet;
 use super::dfa::{MAX_STATES, determinize};
 use super::position::Positions;
@@ -15,8 +17,14 @@ use crate::image::{MAX_DFAS, MAX_NAME_UNITS, MAX_PATH_UNITS};
 
 /// A group of at most this many patterns is not split any further.
 const SMALLEST_GROUP: usize = 8;
+/// Positions below which a part is as well off in units as in one of too many automata.
+const SMALL_PART: usize = 128;
 /// An automaton below this size is never worth a split.
 const LEAST_STATES: usize = 256;
+
+/// Steps for each state that an attempt to join unlike patterns may take: sets that grow past this
+/// are those of patterns that should not share an automaton, and most of the time would go there.
+const STEPS_PER_STATE: usize = 100;
 
 /// Everything that a dimension walks.
 #[derive(Debug, Clone)]
@@ -104,12 +112,14 @@ struct Plan<'a, 'w> {
 }
 
 impl Plan<'_, '_> {
-    fn determinize(&mut self, chosen: &[usize], max_states: usize) -> Option<Part> {
+    fn determinize(&mut self, chosen: &[usize], max_states: usize, steps: usize) -> Option<Part> {
         let members: Vec<Member> = chosen.iter().map(|m| self.members[*m]).collect();
-        let dfa = determinize(&members, self.domain, max_states, self.work)?;
+        let mut share = self.work.share(steps);
+        let dfa = determinize(&members, self.domain, max_states, &mut share);
+        self.work.settle(share);
         Some(Part {
             chosen: chosen.to_vec(),
-            dfa,
+            dfa: dfa?,
         })
     }
 
@@ -126,7 +136,13 @@ impl Plan<'_, '_> {
             return;
         }
         let limit = (self.positions(chosen) * 3 / 2).clamp(LEAST_STATES, MAX_STATES);
-        if let Some(part) = self.determinize(chosen, limit) {
+        let mixed = self.shapes[chosen[0]] != self.shapes[chosen[chosen.len() - 1]];
+        let steps = if mixed {
+            limit * STEPS_PER_STATE
+        } else {
+            usize::MAX
+        };
+        if let Some(part) = self.determinize(chosen, limit, steps) {
             self.parts.push(part);
             return;
         }
@@ -150,7 +166,7 @@ impl Plan<'_, '_> {
         self.residue = fit;
         for m in large {
             let part = self
-                .determinize(&[m], MAX_STATES)
+                .determinize(&[m], MAX_STATES, usize::MAX)
                 .ok_or(TooLarge(vec![m]))?;
             self.parts.push(part);
         }
@@ -159,10 +175,11 @@ impl Plan<'_, '_> {
 
     /// Brings the number of parts down to what the kernel program walks.
     fn merge(&mut self) -> Result<(), TooLarge> {
+        while self.parts.len() > MAX_DFAS && self.demote_one(SMALL_PART) {}
+        let mut tried = HashSet::new();
         while self.parts.len() > MAX_DFAS {
-            self.parts
-                .sort_by_key(|part| (part.dfa.states(), part.chosen[0]));
-            if !self.merge_one() && !self.demote_one() {
+            if !self.merge_one(&mut tried) && !self.demote_one(usize::MAX) {
+                self.parts.sort_by_key(|part| part.dfa.states());
                 let chosen = self.parts[MAX_DFAS..]
                     .iter()
                     .flat_map(|part| part.chosen.clone());
@@ -172,14 +189,22 @@ impl Plan<'_, '_> {
         Ok(())
     }
 
-    /// Joins two parts whose common automaton is hardly larger than the two.
-    fn merge_one(&mut self) -> bool {
+    /// Joins two parts whose common automaton is hardly larger than the two, the smallest first.
+    /// `tried` holds the pairs that were too large, by the first pattern of each.
+    fn merge_one(&mut self, tried: &mut HashSet<(usize, usize)>) -> bool {
+        self.parts
+            .sort_by_key(|part| (part.dfa.states(), part.chosen[0]));
         for small in 0..self.parts.len() {
             for large in small + 1..self.parts.len() {
-                let sum = self.parts[small].dfa.states() + self.parts[large].dfa.states();
-                let mut chosen = self.parts[small].chosen.clone();
-                chosen.extend(&self.parts[large].chosen);
-                if let Some(part) = self.determinize(&chosen, (sum * 5 / 4).min(MAX_STATES)) {
+                let (a, b) = (&self.parts[small], &self.parts[large]);
+                if !tried.insert((a.chosen[0], b.chosen[0])) {
+                    continue;
+                }
+                let sum = a.dfa.states() + b.dfa.states();
+                let chosen: Vec<usize> = a.chosen.iter().chain(&b.chosen).copied().collect();
+                let limit = (sum * 5 / 4).min(MAX_STATES);
+                if let Some(part) = self.determinize(&chosen, limit, limit * STEPS_PER_STATE) {
+                    tried.retain(|(a, b)| *a != chosen[0] && *b != chosen[0]);
                     self.parts.remove(large);
                     self.parts[small] = part;
                     return true;
@@ -189,15 +214,13 @@ impl Plan<'_, '_> {
         false
     }
 
-    /// Leaves the smallest part that units can take to them.
-    fn demote_one(&mut self) -> bool {
-        let mut order: Vec<usize> = (0..self.parts.len()).collect();
-        order.sort_by_key(|i| {
-            (
-                self.positions(&self.parts[*i].chosen),
-                self.parts[*i].chosen[0],
-            )
-        });
+    /// Leaves the smallest part below `limit` positions that units can take to them.
+    fn demote_one(&mut self, limit: usize) -> bool {
+        let size = |part: &Part| self.positions(&part.chosen);
+        let mut order: Vec<usize> = (0..self.parts.len())
+            .filter(|i| size(&self.parts[*i]) < limit)
+            .collect();
+        order.sort_by_key(|i| (size(&self.parts[*i]), self.parts[*i].chosen[0]));
         for i in order {
             let chosen = &self.parts[i].chosen;
             if !chosen.iter().all(|m| fits(self.members[*m].positions)) {
@@ -226,7 +249,7 @@ impl Plan<'_, '_> {
             let chosen = self.residue.clone();
             let room = self.parts.len() < MAX_DFAS;
             match room
-                .then(|| self.determinize(&chosen, MAX_STATES))
+                .then(|| self.determinize(&chosen, MAX_STATES, usize::MAX))
                 .flatten()
             {
                 Some(part) => self.parts.push(part),

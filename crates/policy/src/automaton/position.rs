@@ -16,9 +16,9 @@ use regex_automata::util::primitives::StateID;
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{self, Hir};
 
-use super::Domain;
 use super::byteset::ByteSet;
 use super::simulation::Simulation;
+use super::{Domain, Work};
 use crate::thread::NAME_BYTES;
 
 /// Positions of a pattern in which at most one is active at a time: literals, and most of `under`.
@@ -59,9 +59,17 @@ pub(crate) struct Positions {
 }
 
 impl Positions {
-    /// Reads a whole-value regex (`(?s-u)`, anchored at both ends).
-    pub fn new(regex: &str, domain: Domain) -> Result<Self, Refusal> {
+    /// Reads a whole-value regex (`(?s-u)`, anchored at both ends). A pattern that no name is long
+    /// enough for has no positions, only its shortest length.
+    pub fn new(regex: &str, domain: Domain, work: &mut Work) -> Result<Self, Refusal> {
         let hir = parse(regex)?;
+        let shortest = hir.properties().minimum_len();
+        if domain == Domain::Name && shortest.is_some_and(|length| length > NAME_BYTES) {
+            return Ok(Self {
+                shortest,
+                ..Self::default()
+            });
+        }
         let nfa = NFA::compiler()
             .configure(
                 NFA::config()
@@ -78,10 +86,10 @@ impl Positions {
             if positions.len() > MAX_POSITIONS {
                 return Err(too_large(MAX_POSITIONS));
             }
-            positions.prune();
+            positions.prune(work);
             positions.trim(domain);
             positions.find_universal();
-            positions.simulation = Some(Simulation::new(&positions));
+            positions.simulation = Some(Simulation::new(&positions, work));
         }
         Ok(positions)
     }
@@ -208,8 +216,8 @@ impl Positions {
     }
 
     /// Drops from each set the positions for which another one stands.
-    fn prune(&mut self) {
-        let simulation = Simulation::new(self);
+    fn prune(&mut self, work: &mut Work) {
+        let simulation = Simulation::new(self, work);
         let prune = |set: &Vec<u32>| simulation.prune(set);
         self.start = prune(&self.start);
         self.follow = self.follow.iter().map(prune).collect();

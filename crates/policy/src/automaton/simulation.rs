@@ -2,11 +2,11 @@
 //! `r` leads to as well. A set that holds both needs only `r`, which keeps sets, and so the number
 //! of states, small.
 
+use super::Work;
 use super::position::Positions;
 
 const WORDS: usize = 4;
-/// Follower checks of one pattern. A pattern that needs more gets the preorder in which nothing
-/// stands for anything else: always right, only larger.
+/// Follower checks of one pattern.
 const MAX_CHECKS: usize = 4_000_000;
 /// Bits for `MAX_POSITIONS` positions.
 type Bits = [u64; WORDS];
@@ -22,8 +22,9 @@ pub(crate) struct Simulation {
 
 impl Simulation {
     /// The greatest preorder in which the class, the accepting and every follower of a position
-    /// have their like.
-    pub fn new(positions: &Positions) -> Self {
+    /// have their like. A pattern that takes too much work for that gets the preorder in which
+    /// nothing stands for anything else: always right, only larger.
+    pub fn new(positions: &Positions, work: &mut Work) -> Self {
         let n = positions.len();
         assert!(n <= 64 * WORDS, "checked before");
         let follows: Vec<Bits> = positions.follow.iter().map(|set| bits_of(set)).collect();
@@ -40,27 +41,11 @@ impl Simulation {
                 )
             })
             .collect();
-        let (mut changed, mut checks) = (true, 0);
-        while changed {
-            changed = false;
-            if checks > MAX_CHECKS {
-                return Self {
-                    by: (0..n as u32).map(|p| bits_of(&[p])).collect(),
-                    any: false,
-                };
-            }
-            for p in 0..n {
-                for r in each(by[p]).filter(|r| *r != p) {
-                    checks += positions.follow[p].len();
-                    let alike = positions.follow[p]
-                        .iter()
-                        .all(|f| intersects(&by[*f as usize], &follows[r]));
-                    if !alike {
-                        by[p][r / 64] &= !(1 << (r % 64));
-                        changed = true;
-                    }
-                }
-            }
+        let mut share = work.share(MAX_CHECKS);
+        let refined = refine(&mut by, positions, &follows, &mut share);
+        work.settle(share);
+        if refined.is_none() {
+            by = (0..n as u32).map(|p| bits_of(&[p])).collect();
         }
         let any = (0..n).any(|p| each(by[p]).any(|r| r != p));
         Self { by, any }
@@ -96,6 +81,25 @@ impl Simulation {
             .for_each(|(word, mask)| *word &= mask);
         each(candidates).any(|r| self.covers(r as u32, p))
     }
+}
+
+/// Removes simulators until every follower has its like; `None` when the work is used up.
+fn refine(by: &mut [Bits], positions: &Positions, follows: &[Bits], work: &mut Work) -> Option<()> {
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for p in 0..by.len() {
+            for r in each(by[p]).filter(|r| *r != p) {
+                work.spend(positions.follow[p].len())?;
+                let mut followers = positions.follow[p].iter();
+                if !followers.all(|f| intersects(&by[*f as usize], &follows[r])) {
+                    by[p][r / 64] &= !(1 << (r % 64));
+                    changed = true;
+                }
+            }
+        }
+    }
+    Some(())
 }
 
 fn bits_of(set: &[u32]) -> Bits {

@@ -30,7 +30,8 @@ use crate::policy::{Conditions, NumberCondition, Policy};
 /// Compiles a policy. The image is there exactly if no diagnostic is an error.
 pub fn lower(policy: &Policy) -> (Option<Image>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
-    let compiled = Compiled::new(policy, &mut diagnostics);
+    let mut work = Work::new(WORK);
+    let compiled = Compiled::new(policy, &mut work, &mut diagnostics);
     let alternatives = alternatives(policy);
     check_counts(policy, &alternatives, &mut diagnostics);
     if diagnostics
@@ -39,7 +40,13 @@ pub fn lower(policy: &Policy) -> (Option<Image>, Vec<Diagnostic>) {
     {
         return (None, diagnostics);
     }
-    let image = tables(policy, &alternatives, &compiled, &mut diagnostics);
+    let image = tables(
+        policy,
+        &alternatives,
+        &compiled,
+        &mut work,
+        &mut diagnostics,
+    );
     let failed = diagnostics
         .iter()
         .any(|found| found.severity() == Severity::Error);
@@ -77,11 +84,12 @@ fn tables(
     policy: &Policy,
     alternatives: &[Alternative<'_>],
     compiled: &Compiled<'_>,
+    work: &mut Work,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Image> {
     let words = alternatives.len().div_ceil(64).max(1);
     let (mut rows, mut plane_rows) = (Rows::new(words), Rows::new(3 * words));
-    let (mut tables, mut work) = (Tables::default(), Work::new(WORK));
+    let mut tables = Tables::default();
     let thread = Asked::new(alternatives, words, Field::Thread, |c| c.thread.as_ref());
     let process = Asked::new(alternatives, words, Field::Process, |c| c.process.as_ref());
     let cgroup = Asked::new(alternatives, words, Field::Cgroup, |c| c.cgroup.as_ref());
@@ -90,7 +98,7 @@ fn tables(
         compiled,
         plane_rows: &mut plane_rows,
         tables: &mut tables,
-        work: &mut work,
+        work,
         diagnostics,
     };
     let dims = [

@@ -19,7 +19,7 @@ pub(super) struct Compiled<'a> {
 impl<'a> Compiled<'a> {
     /// Reads the patterns of all rules; one diagnostic for each place of a pattern that cannot be
     /// built or cannot match.
-    pub fn new(policy: &'a Policy, diagnostics: &mut Vec<Diagnostic>) -> Self {
+    pub fn new(policy: &'a Policy, work: &mut Work, diagnostics: &mut Vec<Diagnostic>) -> Self {
         let mut compiled = Self::default();
         let tables = policy.rules.iter().flat_map(|rule| {
             std::iter::once(&rule.all)
@@ -39,21 +39,27 @@ impl<'a> Compiled<'a> {
                 .flat_map(|names| &names.patterns)
             {
                 if pattern.kind != PatternKind::Exact {
-                    compiled.add(pattern, Domain::Name, diagnostics);
+                    compiled.add(pattern, Domain::Name, work, diagnostics);
                 }
             }
             for pattern in cgroup.iter().flat_map(|paths| &paths.patterns) {
-                compiled.add(pattern, Domain::Path, diagnostics);
+                compiled.add(pattern, Domain::Path, work, diagnostics);
             }
         }
         compiled
     }
 
-    fn add(&mut self, pattern: &'a Pattern, domain: Domain, diagnostics: &mut Vec<Diagnostic>) {
+    fn add(
+        &mut self,
+        pattern: &'a Pattern,
+        domain: Domain,
+        work: &mut Work,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
         let known = self.known.entry((domain == Domain::Name, &pattern.regex));
         let refusal = match known.or_insert(None) {
             Some(_) => None,
-            place => match Positions::new(&pattern.regex, domain) {
+            place => match Positions::new(&pattern.regex, domain, work) {
                 Ok(positions) => {
                     *place = Some(positions);
                     None
