@@ -104,10 +104,11 @@ static inline bool k_migration_disabled(const struct task_struct *p)
 
 /* ---- maps ---- */
 
-#define K_ARRAY(map, entries, type) static struct { type value[entries]; } map
-#define K_PERCPU_ARRAY(map, entries, type) static _Thread_local struct { type value[entries]; } map
-#define K_TASK_STORAGE(map, type) static struct { type *value; } map
-#define K_CGROUP_STORAGE(map, type) static struct { type *value; } map
+#define K_ARRAY(map, entries, type) static __attribute__((unused)) struct { type value[entries]; } map
+#define K_PERCPU_ARRAY(map, entries, type)                                                         \
+	static _Thread_local __attribute__((unused)) struct { type value[entries]; } map
+#define K_TASK_STORAGE(map, type) static __attribute__((unused)) struct { type *value; } map
+#define K_CGROUP_STORAGE(map, type) static __attribute__((unused)) struct { type *value; } map
 
 #define k_map_value(map, index)                                                                    \
 	({                                                                                         \
