@@ -92,10 +92,20 @@ pub fn run(args: &Args) -> Result<()> {
 /// Serves all requests and reports.
 pub fn measure(args: &Args) -> Result<Report> {
     args.place.enter()?;
-    // The window's edges are this thread's to see in time: it counts as one of those that serve.
-    if args.place.process.is_none() {
-        place::set_name(&args.name.replace('N', "ctl"))?;
-    }
+    // The window's edges must be seen in time: the thread that watches them has a name like those
+    // that serve, so that a policy takes it for one of them.
+    std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .name(args.name.replace('N', "ctl"))
+            .spawn_scoped(scope, || watch(args))
+            .context("cannot start a thread")?
+            .join()
+            .ok()
+            .context("the watching thread panicked")?
+    })
+}
+
+fn watch(args: &Args) -> Result<Report> {
     let hogs = (args.hogs > 0)
         .then(|| Spinner::start(&hog_arguments(args)))
         .transpose()?;

@@ -3,7 +3,7 @@
 //! Old versions leave the archive, so a kernel is asked for by series and the newest version of it that
 //! is there is taken. What was fetched once is kept and needs no network again.
 
-use crate::archive::{self, Archive};
+use crate::archive::Archive;
 use crate::host::{self, Host, progress};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -238,11 +238,6 @@ fn image_version(path: &Path) -> Result<String> {
         .position(|byte| !byte.is_ascii_graphic())
         .context("endless version text")?;
     Ok(String::from_utf8_lossy(&text[..end]).into_owned())
-}
-
-/// True when this host's archive can be used at all.
-pub fn archive_available() -> bool {
-    archive::codename().is_ok()
 }
 
 #[cfg(test)]

@@ -11,7 +11,10 @@ mod artifacts;
 mod cmd;
 mod host;
 mod kernel;
+mod measure;
 mod setup;
+mod table;
+mod tally;
 mod vm;
 
 use anyhow::Result;
@@ -30,6 +33,12 @@ struct Cli {
 enum Command {
     /// Install what building needs
     Setup,
+    /// Do the main job: requests and a batch job under twopool, and a live edit
+    Run(cmd::run::Args),
+    /// Check format and lints, run all tests on the host and in guests
+    Test(cmd::test::Args),
+    /// Measure a scenario in instruction-counted time
+    Bench(cmd::bench::Args),
     /// Run one command in a VM, with twopool and twopool-load on its path
     Vm(cmd::vm::Args),
 }
@@ -52,6 +61,9 @@ fn run(cli: &Cli) -> Result<i32> {
             host::progress("everything that building needs is there");
             Ok(0)
         }
+        Command::Run(args) => cmd::run::run(&host, args),
+        Command::Test(args) => cmd::test::run(&host, args),
+        Command::Bench(args) => cmd::bench::run(&host, args),
         Command::Vm(args) => cmd::vm::run(&host, args),
     }
 }

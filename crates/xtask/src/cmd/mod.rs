@@ -1,3 +1,6 @@
 //! One file per command.
 
+pub mod bench;
+pub mod run;
+pub mod test;
 pub mod vm;

@@ -95,7 +95,7 @@ impl Qemu {
         let backports = format!("{codename}-backports");
         let own = [codename.clone(), format!("{codename}-updates")];
         let (name, suites, release) = if codename == "bookworm" {
-            let suites = [&own[..], &[backports.clone()]].concat();
+            let suites = [&own[..], std::slice::from_ref(&backports)].concat();
             ("qemu", suites, backports)
         } else {
             ("qemu", own.to_vec(), codename)
