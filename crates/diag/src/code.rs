@@ -72,6 +72,9 @@ codes! {
     LooksLikeRegex "looks-like-regex" Warning "A glob that reads like a regex.";
     LooksLikeGlob "looks-like-glob" Warning "A regex that reads like a glob.";
     SuspiciousEscape "suspicious-escape" Warning "An escape in double quotes that TOML turned into another character.";
+    LooksLikeLiteral "looks-like-literal" Warning "A bracket class that reads like part of a name.";
+    SuspiciousBlank "suspicious-blank" Warning "A name pattern that begins or ends with a blank.";
+    WorkqueueSuffix "workqueue-suffix" Warning "A kernel worker's name with the work queue that /proc adds.";
     NoRules "no-rules" Warning "A policy without rules: every thread takes the default pool.";
     SliceBelowTick "slice-below-tick" Warning "A slice shorter than this host's scheduler tick.";
     UnknownUser "unknown-user" Warning "A user or group name that this host does not know.";

@@ -5,6 +5,7 @@
 //! specific, and only `help` says how to fix; all are lowercase without a final period.
 
 mod code;
+pub mod render;
 mod source;
 
 pub use code::{Code, Severity};
@@ -30,7 +31,14 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// A finding at a place.
     pub fn new(code: Code, span: impl Into<Option<Span>>, summary: impl Into<String>) -> Self {
-        Self { code, summary: summary.into(), span: span.into(), label: None, related: Vec::new(), help: None }
+        Self {
+            code,
+            summary: summary.into(),
+            span: span.into(),
+            label: None,
+            related: Vec::new(),
+            help: None,
+        }
     }
 
     /// Adds the text under the span.

@@ -44,7 +44,10 @@ pub struct Sources {
 impl Sources {
     /// Adds a text and returns its id.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
-        self.files.push(SourceFile { name: name.into(), text: text.into() });
+        self.files.push(SourceFile {
+            name: name.into(),
+            text: text.into(),
+        });
         FileId(u32::try_from(self.files.len() - 1).expect("fewer than 2^32 files"))
     }
 
@@ -66,11 +69,38 @@ impl Sources {
             at -= 1;
         }
         let before = &text[..at];
-        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        // A byte-order mark is no character of the first line.
+        let bom = if before.starts_with('\u{feff}') {
+            '\u{feff}'.len_utf8()
+        } else {
+            0
+        };
+        let line_start = before.rfind('\n').map_or(bom, |i| i + 1);
         Position {
             line: before.bytes().filter(|b| *b == b'\n').count() as u32 + 1,
             column: before[line_start..].chars().count() as u32 + 1,
             byte: at as u32,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_and_bytes_stay_those_of_the_file() {
+        let mut sources = Sources::default();
+        let file = sources.add("p.toml", "\u{feff}a = '\u{f6}'x\r\nb\n");
+        let at = |byte| {
+            let p = sources.position(file, byte);
+            (p.line, p.column, p.byte)
+        };
+        assert_eq!(at(0), (1, 1, 0));
+        assert_eq!(at(3), (1, 1, 3));
+        assert_eq!(at(11), (1, 8, 11), "past the two bytes of one letter");
+        assert_eq!(at(9), (1, 6, 8), "inside a character is its start");
+        assert_eq!(at(14), (2, 1, 14));
+        assert_eq!(at(99), (3, 1, 16));
     }
 }

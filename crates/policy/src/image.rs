@@ -129,6 +129,12 @@ impl Image {
         &self.bytes
     }
 
+    /// Any bytes as an image, for what must not break on a damaged one.
+    #[cfg(test)]
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Self {
+        Self { bytes }
+    }
+
     /// Length of the whole `struct policy_image`, in bytes.
     pub const fn full_len() -> usize {
         size::POLICY_IMAGE

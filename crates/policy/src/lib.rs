@@ -4,12 +4,18 @@
 //! this crate opens a file, reads a clock or knows a kernel.
 
 mod automaton;
+pub mod compile;
+pub mod dropins;
 pub mod eval;
+pub mod explain;
 mod firsts;
+#[cfg(any(test, feature = "generate"))]
+pub mod generate;
 mod glob;
 pub mod image;
 pub mod keys;
 pub mod limits;
+mod lint;
 pub mod lower;
 pub mod naive;
 mod options;
@@ -17,5 +23,7 @@ mod pattern;
 pub mod policy;
 pub mod resolve;
 mod syntax;
+pub mod testing;
 pub mod text;
 pub mod thread;
+pub mod tsv;

@@ -57,3 +57,19 @@ impl Thread {
 pub fn cut(name: &[u8]) -> &[u8] {
     &name[..name.len().min(NAME_BYTES)]
 }
+
+/// A kernel worker's name without the work queue that /proc adds: `kworker/u8:0-events` is
+/// `kworker/u8:0` to the kernel. Any other name is itself; so is a rescuer's, `kworker/R-xfs`.
+pub fn without_workqueue(name: &[u8]) -> &[u8] {
+    let Some(rest) = name.strip_prefix(b"kworker/") else {
+        return name;
+    };
+    if rest.starts_with(b"R-") {
+        return name;
+    }
+    match rest.iter().position(|b| matches!(b, b'-' | b'+')) {
+        // Only behind the CPU and the number of the worker: `kworker/*-x` is somebody's pattern.
+        Some(at) if rest[..at].contains(&b':') => &name[..name.len() - rest.len() + at],
+        _ => name,
+    }
+}

@@ -15,7 +15,7 @@ use twopool_diag::{Diagnostic, FileId, Span};
 use crate::policy::{Cpus, Pool, Sched};
 use crate::syntax::Tree;
 
-pub use scalar::{quoted_list, show_us};
+pub use scalar::show_us;
 
 /// One file.
 #[derive(Debug, Clone)]
@@ -227,6 +227,8 @@ pub struct TestOptions {
     pub sched: Option<Sched>,
     /// `hint`.
     pub hint: Option<i64>,
+    /// The value of `expect`.
+    pub expect: Option<Span>,
     /// `expect.pool`; absent only if that was reported.
     pub pool: Option<(Pool, Span)>,
     /// `expect.rule`.

@@ -110,6 +110,7 @@ impl Reader<'_> {
             leader: None,
             sched: None,
             hint: None,
+            expect: None,
             pool: None,
             rule: None,
             header: self.span(node.span()),
@@ -120,6 +121,7 @@ impl Reader<'_> {
             let path = format!("test.{word}");
             if word == "expect" {
                 has_expectation = true;
+                test.expect = Some(self.span(value.span()));
                 self.expectation(&mut test, value);
                 continue;
             }

@@ -168,7 +168,8 @@ impl Context<'_> {
         let mut exact = Count::new(MAX_EXACT_NAMES);
         let mut seen: HashSet<&[u8]> = HashSet::new();
         for rule in rules {
-            alternatives.add(rule.any.len().max(1), rule.at.0);
+            let negated = rule.not.as_ref().map_or(1, asked);
+            alternatives.add(rule.any.len().max(1) * negated, rule.at.0);
             for conditions in std::iter::once(&rule.all).chain(&rule.any).chain(&rule.not) {
                 for pattern in names_in(conditions) {
                     if pattern.kind != PatternKind::Exact {
@@ -182,8 +183,9 @@ impl Context<'_> {
                 }
             }
         }
-        self.diagnostics
-            .extend(alternatives.finish("alternatives (tables of `any`, or rules without it)"));
+        self.diagnostics.extend(
+            alternatives.finish("alternatives (tables of `any` times conditions of `not`)"),
+        );
         self.diagnostics.extend(patterns.finish("patterns"));
         self.diagnostics.extend(exact.finish("exact names"));
     }
@@ -196,6 +198,23 @@ pub fn names_in(conditions: &Conditions) -> impl Iterator<Item = &Pattern> {
         .iter()
         .chain(&conditions.process)
         .flat_map(|c| &c.patterns)
+}
+
+/// How many questions a table asks.
+fn asked(c: &Conditions) -> usize {
+    let all = [
+        c.thread.is_some(),
+        c.process.is_some(),
+        c.cgroup.is_some(),
+        c.user.is_some(),
+        c.group.is_some(),
+        c.nice.is_some(),
+        c.kthread.is_some(),
+        c.leader.is_some(),
+        c.sched.is_some(),
+        c.hint.is_some(),
+    ];
+    all.iter().filter(|is_asked| **is_asked).count().max(1)
 }
 
 struct Count {

@@ -27,7 +27,7 @@ impl Context<'_> {
                 thread,
                 pool: options.pool.map_or(Pool::Background, |(pool, _)| pool),
                 rule: options.rule.as_ref().map(|r| r.value.clone()),
-                at: At(Some(options.pool.map_or(options.header, |(_, span)| span))),
+                at: At(Some(options.expect.unwrap_or(options.header))),
             });
         }
         tests

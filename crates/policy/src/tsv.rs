@@ -1,0 +1,262 @@
+//! Threads as tab-separated values: what `snapshot` writes and `explain`, `plan` and tests read.
+//!
+//! The first line names the columns. Fields are raw bytes; `\t`, `\n` and `\\` stand for tab,
+//! newline and backslash, any other backslash for itself. Lines end with LF or CRLF.
+
+use std::fmt;
+
+use crate::keys::nearest;
+use crate::limits::{MAX_HINT, MAX_ID};
+use crate::options::sched;
+use crate::pattern::normalise_bytes;
+use crate::policy::Sched;
+use crate::thread::{Thread, cut, without_workqueue};
+
+/// The columns, in the order that `write` gives them. The first one is required.
+pub const COLUMNS: [&str; 10] = [
+    "thread", "process", "cgroup", "uid", "gid", "nice", "kthread", "leader", "sched", "hint",
+];
+
+/// A row or header that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TsvError {
+    /// 1-based.
+    pub line: usize,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for TsvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for TsvError {}
+
+/// Reads all rows, or says everything that is wrong with them.
+pub fn read(bytes: &[u8]) -> Result<Vec<Thread>, Vec<TsvError>> {
+    let mut lines = bytes
+        .split(|b| *b == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let header = lines.next().unwrap_or_default();
+    let columns = columns(header).map_err(|message| vec![TsvError { line: 1, message }])?;
+    let mut rows: Vec<(usize, &[u8])> = lines.enumerate().map(|(i, line)| (i + 2, line)).collect();
+    if rows.last().is_some_and(|(_, line)| line.is_empty()) {
+        rows.pop(); // the text ended with a newline
+    }
+    let mut threads = Vec::with_capacity(rows.len());
+    let mut errors = Vec::new();
+    for (line, row) in rows {
+        match thread(&columns, row) {
+            Ok(thread) => threads.push(thread),
+            Err(message) => errors.push(TsvError { line, message }),
+        }
+    }
+    if errors.is_empty() {
+        Ok(threads)
+    } else {
+        Err(errors)
+    }
+}
+
+fn columns(header: &[u8]) -> Result<Vec<&'static str>, String> {
+    let mut out: Vec<&'static str> = Vec::new();
+    for field in header.split(|b| *b == b'\t') {
+        let name = String::from_utf8_lossy(field);
+        let Some(column) = COLUMNS.into_iter().find(|c| *c == name) else {
+            let hint = match nearest(&name, COLUMNS) {
+                Some(near) => format!("; did you mean `{near}`?"),
+                None => format!("; the first line names the columns: {}", COLUMNS.join(", ")),
+            };
+            return Err(format!(
+                "unknown column `{}`{hint}",
+                crate::text::escape(field)
+            ));
+        };
+        if out.contains(&column) {
+            return Err(format!("column `{column}` is given twice"));
+        }
+        out.push(column);
+    }
+    if out.first() != Some(&"thread") {
+        return Err("the first column must be `thread`".to_owned());
+    }
+    Ok(out)
+}
+
+fn thread(columns: &[&'static str], row: &[u8]) -> Result<Thread, String> {
+    let fields: Vec<&[u8]> = row.split(|b| *b == b'\t').collect();
+    if fields.len() != columns.len() {
+        return Err(format!(
+            "{} fields, but the first line names {} columns",
+            fields.len(),
+            columns.len()
+        ));
+    }
+    let mut thread = Thread::named(&unescape(fields[0]));
+    let mut leader = None;
+    let (mut name, mut process) = (unescape(fields[0]), None);
+    for (column, field) in columns.iter().zip(&fields).skip(1) {
+        match *column {
+            "process" => process = Some(unescape(field)),
+            "cgroup" => thread.cgroup = normalise_bytes(&unescape(field)),
+            "uid" => thread.user = number(column, field, 0, MAX_ID)? as u64,
+            "gid" => thread.group = number(column, field, 0, MAX_ID)? as u64,
+            "nice" => thread.nice = number(column, field, -20, 19)? as i8,
+            "kthread" => thread.kthread = number(column, field, 0, 1)? == 1,
+            "leader" => leader = Some(number(column, field, 0, 1)? == 1),
+            "sched" => thread.sched = sched_of(field)?,
+            "hint" => thread.hint = number(column, field, 0, MAX_HINT)? as u16,
+            _ => unreachable!("every column has its field"),
+        }
+    }
+    if thread.kthread {
+        // As /proc shows it; the kernel's name ends before the work queue.
+        name = without_workqueue(&name).to_vec();
+        process = process.map(|p| without_workqueue(&p).to_vec());
+    }
+    thread.thread = cut(&name).to_vec();
+    thread.process = process.map_or_else(|| thread.thread.clone(), |p| cut(&p).to_vec());
+    thread.leader = leader.unwrap_or(thread.process == thread.thread);
+    Ok(thread)
+}
+
+fn sched_of(field: &[u8]) -> Result<Sched, String> {
+    std::str::from_utf8(field)
+        .ok()
+        .and_then(sched)
+        .ok_or_else(|| {
+            format!(
+                "`sched` is `{}`, not normal, batch or idle",
+                crate::text::escape(field)
+            )
+        })
+}
+
+fn number(column: &str, field: &[u8], min: i64, max: i64) -> Result<i64, String> {
+    let text = std::str::from_utf8(field).ok();
+    let value = text
+        .and_then(|t| t.parse::<i64>().ok())
+        .filter(|v| (min..=max).contains(v));
+    value.ok_or_else(|| {
+        format!(
+            "`{column}` is `{}`, not a number from {min} to {max}",
+            crate::text::escape(field)
+        )
+    })
+}
+
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(field.len());
+    let mut bytes = field.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        let replaced = match (byte, bytes.peek()) {
+            (b'\\', Some(b't')) => Some(b'\t'),
+            (b'\\', Some(b'n')) => Some(b'\n'),
+            (b'\\', Some(b'\\')) => Some(b'\\'),
+            _ => None,
+        };
+        if replaced.is_some() {
+            bytes.next();
+        }
+        out.push(replaced.unwrap_or(byte));
+    }
+    out
+}
+
+/// Writes threads with every column. An id that is not a real one is written as 4294967295, which
+/// no reader accepts: a snapshot holds real threads.
+pub fn write<'a>(threads: impl IntoIterator<Item = &'a Thread>) -> Vec<u8> {
+    let mut out = COLUMNS.join("\t").into_bytes();
+    out.push(b'\n');
+    for t in threads {
+        for (i, bytes) in [&t.thread, &t.process, &t.cgroup].into_iter().enumerate() {
+            if i > 0 {
+                out.push(b'\t');
+            }
+            escape_into(bytes, &mut out);
+        }
+        let id = |id: u64| u32::try_from(id).unwrap_or(u32::MAX);
+        let rest = format!(
+            "\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
+            id(t.user),
+            id(t.group),
+            t.nice,
+            u8::from(t.kthread),
+            u8::from(t.leader),
+            t.sched.as_str(),
+            t.hint
+        );
+        out.extend_from_slice(rest.as_bytes());
+    }
+    out
+}
+
+fn escape_into(bytes: &[u8], out: &mut Vec<u8>) {
+    for byte in bytes {
+        match byte {
+            b'\t' => out.extend_from_slice(b"\\t"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            _ => out.push(*byte),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let mut odd = Thread::named(b"a\tb\\n\n\xff\\");
+        odd.process = b"x)) R 1 (".to_vec();
+        odd.cgroup = b"/a.slice/app\\x2db.scope".to_vec();
+        odd.leader = false;
+        odd.nice = -5;
+        odd.sched = Sched::Idle;
+        odd.hint = 1023;
+        odd.user = 1000;
+        let threads = vec![Thread::named(b"srv-1"), odd];
+        assert_eq!(read(&write(&threads)).unwrap(), threads);
+    }
+
+    #[test]
+    fn missing_columns_take_the_documented_defaults() {
+        let threads =
+            read(b"thread\tprocess\r\nsrv-1\tadserver\r\nadserver\tadserver\r\n").unwrap();
+        assert_eq!((threads[0].leader, threads[1].leader), (false, true));
+        assert_eq!(threads[0].cgroup, b"/");
+    }
+
+    #[test]
+    fn names_are_cut_and_kernel_workers_lose_their_queue() {
+        let rows = b"thread\tkthread\nkworker/u8:0-ext4-rsv-conversion\t1\nrcu_exp_par_gp_kthread_worker/0\t1\n";
+        let threads = read(rows).unwrap();
+        assert_eq!(threads[0].thread, b"kworker/u8:0");
+        assert_eq!(threads[1].thread, b"rcu_exp_par_gp_");
+    }
+
+    #[test]
+    fn every_malformed_row_is_named_by_its_line() {
+        let errors = read(b"thread\tnice\na\t1\nb\nc\t20\n\nd\tx\n").unwrap_err();
+        let lines: Vec<usize> = errors.iter().map(|e| e.line).collect();
+        assert_eq!(lines, [3, 4, 5, 6]);
+        assert!(errors[1].message.contains("-20 to 19"), "{}", errors[1]);
+        for header in [
+            "",
+            "nice",
+            "thread\tcolour",
+            "thread\tnice\tnice",
+            "process\tthread",
+        ] {
+            assert_eq!(read(header.as_bytes()).unwrap_err()[0].line, 1, "{header}");
+        }
+        assert!(
+            read(b"thread\tproces\n").unwrap_err()[0]
+                .message
+                .contains("did you mean `process`")
+        );
+    }
+}
