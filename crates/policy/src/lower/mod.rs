@@ -25,15 +25,27 @@ use crate::image::{
     Header, Image, MAX_ALTS, MAX_BOUNDS, MAX_EXACT_NAMES, MAX_RULES, NameDimRecord, POOL_WORDS,
     PoolRecord, RangesRecord, Tables, encode,
 };
+use crate::limits;
 use crate::policy::{Conditions, NumberCondition, Policy};
 
+// What resolving lets through must fit the image.
+const _: () = assert!(limits::MAX_RULES == MAX_RULES && limits::MAX_ALTERNATIVES == MAX_ALTS);
+const _: () = assert!(limits::MAX_EXACT_NAMES == MAX_EXACT_NAMES);
+
 /// Compiles a policy. The image is there exactly if no diagnostic is an error.
+///
+/// # Panics
+///
+/// If the policy exceeds the counts in [`limits`]; resolving refuses such a policy.
 pub fn lower(policy: &Policy) -> (Option<Image>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let mut work = Work::new(WORK);
     let compiled = Compiled::new(policy, &mut work, &mut diagnostics);
     let alternatives = alternatives(policy);
-    check_counts(policy, &alternatives, &mut diagnostics);
+    assert!(
+        policy.rules.len() <= MAX_RULES && alternatives.len() <= MAX_ALTS,
+        "resolve refuses more"
+    );
     if diagnostics
         .iter()
         .any(|found| found.severity() == Severity::Error)
@@ -56,28 +68,6 @@ pub fn lower(policy: &Policy) -> (Option<Image>, Vec<Diagnostic>) {
         "an image, or the reason why there is none"
     );
     (image, diagnostics)
-}
-
-fn check_counts(policy: &Policy, alternatives: &[Alternative], diagnostics: &mut Vec<Diagnostic>) {
-    if let Some(rule) = policy.rules.get(MAX_RULES) {
-        let summary = format!(
-            "{} rules, more than the limit of {MAX_RULES}",
-            policy.rules.len()
-        );
-        diagnostics.push(Diagnostic::new(Code::LimitExceeded, rule.at.0, summary));
-    }
-    if let Some(first) = alternatives.get(MAX_ALTS) {
-        let summary = format!(
-            "{} alternatives, more than the limit of {MAX_ALTS}",
-            alternatives.len()
-        );
-        let rule = &policy.rules[first.rule];
-        diagnostics.push(
-            Diagnostic::new(Code::LimitExceeded, rule.at.0, summary)
-                .label("the limit is passed here")
-                .help("a rule has one alternative for each table of `any` times each condition of `not`"),
-        );
-    }
 }
 
 fn tables(
@@ -123,13 +113,7 @@ fn tables(
     cgroup_dim.init = plane_rows.intern(&cgroup.init);
     let mut header = empty_header(words, [thread_dim, process_dim], cgroup_dim);
     header.alt_rule = alternatives.iter().map(|a| a.rule as u16 + 1).collect();
-    write_names(
-        &exact,
-        &mut plane_rows,
-        &mut tables,
-        &mut header,
-        diagnostics,
-    );
+    write_names(&exact, &mut plane_rows, &mut tables, &mut header);
     write_numbers(
         alternatives,
         &mut rows,
@@ -168,15 +152,8 @@ fn write_names(
     plane_rows: &mut Rows,
     tables: &mut Tables,
     header: &mut Header,
-    diagnostics: &mut Vec<Diagnostic>,
 ) {
-    if exact.len() > MAX_EXACT_NAMES {
-        let summary = format!(
-            "{} exact names, more than the limit of {MAX_EXACT_NAMES}",
-            exact.len()
-        );
-        diagnostics.push(Diagnostic::new(Code::LimitExceeded, None, summary));
-    }
+    assert!(exact.len() <= MAX_EXACT_NAMES, "resolve refuses more");
     let slots = exact.len().next_power_of_two();
     let mut entries = Vec::with_capacity(3 * slots);
     for (key, [thread, process]) in exact {
