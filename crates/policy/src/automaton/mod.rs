@@ -12,6 +12,7 @@ mod dfa;
 mod plan;
 mod position;
 mod simulation;
+mod union;
 mod unit;
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! accepting end (within 15 bytes for names), and the language is that of the regex on the values
 //! of the domain.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use regex_automata::nfa::thompson::{NFA, State, WhichCaptures};
 use regex_automata::util::look::Look;
@@ -218,9 +218,10 @@ impl Positions {
     /// Drops from each set the positions for which another one stands.
     fn prune(&mut self, work: &mut Work) {
         let simulation = Simulation::new(self, work);
-        let prune = |set: &Vec<u32>| simulation.prune(set);
-        self.start = prune(&self.start);
-        self.follow = self.follow.iter().map(prune).collect();
+        self.start = simulation.prune(&self.start);
+        for follow in &mut self.follow {
+            *follow = simulation.prune(follow);
+        }
     }
 }
 
@@ -311,7 +312,7 @@ impl<'a> Extraction<'a> {
     /// `^` holds only before the first byte; after `$` nothing but the end may come.
     fn closure(&mut self, from: StateID, at_start: bool) -> Result<Closure, Refusal> {
         let mut closure = Closure::default();
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         let mut stack = vec![(from, false)];
         while let Some((id, ended)) = stack.pop() {
             if !seen.insert((id, ended)) {
