@@ -3,7 +3,7 @@
 //! Every command and the daemon go through here, so that a dry run cannot disagree with them.
 //! Invariant: there is a policy and an image exactly if no diagnostic is an error.
 
-use twopool_diag::{Code, Diagnostic, FileId, Severity, Sources};
+use twopool_diag::{Code, Diagnostic, FileId, Severity, Sources, Span};
 
 use crate::dropins::rank;
 use crate::eval::Class;
@@ -108,7 +108,8 @@ fn read(input: &Input, out: &mut Compiled) -> Options {
     debug_assert_eq!(id, file);
     let (tree, syntax_errors) = syntax::parse(file, &decoded.clean);
     let (options, mut found) = options::read(&tree);
-    // What follows a syntax error on its line is guesswork of the parser; say nothing about it.
+    // What the parser makes of a line with a syntax error is guesswork, and so is a value that it
+    // invented, which has no place; say nothing about either.
     let broken: Vec<u32> = syntax_errors
         .iter()
         .filter(|d| d.code == Code::Syntax)
@@ -116,9 +117,10 @@ fn read(input: &Input, out: &mut Compiled) -> Options {
         .map(|s| out.sources.position(file, s.start).line)
         .collect();
     if !broken.is_empty() {
+        let line = |s: Span| out.sources.position(file, s.start).line;
         found.retain(|d| {
             d.span
-                .is_none_or(|s| !broken.contains(&out.sources.position(file, s.start).line))
+                .is_some_and(|s| s.end > 0 && !broken.contains(&line(s)))
         });
     }
     if options.empty && decoded.diagnostics.is_empty() {

@@ -109,7 +109,10 @@ impl Walk {
             };
             if i + 1 == key.len() {
                 self.firsts.note(&path, *at);
-            } else if let Some(n) = self.arrays.get(&path) {
+                continue;
+            }
+            self.firsts.first.entry(path.clone()).or_insert(*at);
+            if let Some(n) = self.arrays.get(&path) {
                 path = format!("{path}.#{n}");
             }
         }
@@ -130,6 +133,10 @@ mod tests {
         assert_eq!(
             first_of_last("a = 1\nb = 2\na = 3\n", "a"),
             Some(("a".into(), 0))
+        );
+        assert_eq!(
+            first_of_last("pool.critical.weight = 1\n[pool.critical]\n", "critical"),
+            Some(("pool.critical".into(), 5))
         );
         assert_eq!(
             first_of_last("[pool.critical]\nweight = 1\n[pool.critical]\n", "critical"),

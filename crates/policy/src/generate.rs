@@ -226,7 +226,7 @@ fn name_glob(r: &mut Random) -> String {
             2 => out.push('?'),
             3 => out.push_str(r.pick(&["[a-c]", "[!a]", "[0-9]", "[]x]", "[*]", "[a-]", "[!0-9]"])),
             4 => out.push_str(r.pick(&["{a,b}", "{srv,io-*}", "{,x}", "{[ab],?}", "{*,b}"])),
-            _ => out.push_str(&word(r, 4)),
+            _ => out.push_str(&word(r, 3)),
         }
     }
     out
@@ -242,7 +242,7 @@ fn name_regex(r: &mut Random) -> String {
         5 => "\\w{0,3}".to_owned(),
         6 => "(?i:ab)".to_owned(),
         7 => ".".to_owned(),
-        _ => regex_syntax::escape(&word(r, 4)),
+        _ => regex_syntax::escape(&word(r, 3)),
     };
     let parts: Vec<String> = (0..1 + r.below(4)).map(|_| piece(r)).collect();
     match r.below(8) {

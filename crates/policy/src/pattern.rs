@@ -260,6 +260,7 @@ fn syntax_fault(text: &str, error: &regex_syntax::Error) -> RegexFault {
         regex_syntax::Error::Translate(e) => (Some(e.span()), e.kind().to_string()),
         other => (None, other.to_string()),
     };
+    let message = lower_first(&message);
     let look_around = matches!(
         error,
         regex_syntax::Error::Parse(e) if *e.kind() == regex_syntax::ast::ErrorKind::UnsupportedLookAround
@@ -290,6 +291,15 @@ fn syntax_fault(text: &str, error: &regex_syntax::Error) -> RegexFault {
         label: Some(label),
         help,
     }
+}
+
+/// The engine begins some of its messages with a capital.
+fn lower_first(message: &str) -> String {
+    let mut chars = message.chars();
+    chars
+        .next()
+        .map(|first| first.to_lowercase().chain(chars).collect())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub fn decode(file: FileId, bytes: &[u8]) -> Decoded {
     }
     for (at, _) in text.match_indices('\r') {
         if bytes.get(at + 1) != Some(&b'\n') {
-            clean[at] = b' ';
+            clean[at] = b'\n'; // what was meant, most likely
             diagnostics.push(
                 Diagnostic::new(
                     Code::Syntax,
@@ -99,20 +99,20 @@ pub struct Tree<'a> {
 pub fn parse(file: FileId, text: &str) -> (Tree<'_>, Vec<Diagnostic>) {
     let (root, errors) = DeTable::parse_recoverable(text);
     let mut firsts = None;
-    let mut broken = false;
+    let is_duplicate = |e: &toml::de::Error| e.message().starts_with("duplicate key");
+    let broken = errors.iter().any(|e| !is_duplicate(e));
     let mut diagnostics: Vec<Diagnostic> = Vec::new();
     for error in errors {
         let range = error.span().unwrap_or(0..0);
         let range = range.start.min(text.len())..range.end.min(text.len());
-        let diagnostic = if error.message().starts_with("duplicate key") {
+        let diagnostic = if is_duplicate(&error) {
             let firsts = firsts.get_or_insert_with(|| Firsts::of(text));
-            duplicate(file, text, range, firsts)
+            duplicate(file, text, range, firsts, broken)
         } else {
-            broken = true;
-            syntax_error(file, text, error.message(), range)
+            Some(syntax_error(file, text, error.message(), range))
         };
-        if diagnostics.last() != Some(&diagnostic) {
-            diagnostics.push(diagnostic);
+        if diagnostics.last() != diagnostic.as_ref() {
+            diagnostics.extend(diagnostic);
         }
     }
     (
@@ -178,26 +178,25 @@ fn advice(summary: &str) -> Option<&'static str> {
     })
 }
 
+/// `None` for what only the parser takes for a duplicate: behind a header that is not well formed
+/// it puts keys into a table that the user did not mean.
 fn duplicate(
     file: FileId,
     text: &str,
     range: std::ops::Range<usize>,
     firsts: &Firsts,
-) -> Diagnostic {
-    let (name, first) = firsts
-        .lookup(range.start)
-        .unwrap_or((text[range.clone()].to_owned(), range.start));
-    let diagnostic = Diagnostic::new(
-        Code::DuplicateKey,
-        span(file, range.start, range.end),
-        format!("duplicate key `{name}`"),
-    )
-    .label("given again here");
+    broken: bool,
+) -> Option<Diagnostic> {
+    let found = firsts.lookup(range.start);
+    let (name, first) = found.unwrap_or_else(|| (text[range.clone()].to_owned(), range.start));
+    let place = span(file, range.start, range.end);
+    let diagnostic = Diagnostic::new(Code::DuplicateKey, place, format!("duplicate key `{name}`"))
+        .label("given again here");
     if first == range.start {
-        return diagnostic;
+        return (!broken).then_some(diagnostic);
     }
-    let end = first + (range.end - range.start);
-    diagnostic.related(span(file, first, end.min(text.len())), "first given here")
+    let first_end = (first + (range.end - range.start)).min(text.len());
+    Some(diagnostic.related(span(file, first, first_end), "first given here"))
 }
 
 /// A span from byte offsets of a file.

@@ -420,12 +420,11 @@ impl<'a> Reader<'a> {
         if section == "pool" {
             return self.unknown_pool(word, place);
         }
+        let homes = keys::homes(word);
         let help = match nearest(word, allowed.iter().copied()) {
+            _ if !homes.is_empty() => format!("`{word}` belongs into {}", homes.join(" or ")),
             Some(near) => format!("did you mean `{near}`?"),
-            None => match keys::homes(word) {
-                homes if homes.is_empty() => format!("known here: {}", quoted_list(allowed)),
-                homes => format!("`{word}` belongs into {}", homes.join(" or ")),
-            },
+            None => format!("known here: {}", quoted_list(allowed)),
         };
         let mut diagnostic =
             Diagnostic::new(Code::UnknownKey, place, format!("unknown key `{word}`")).help(help);
