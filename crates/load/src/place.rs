@@ -24,7 +24,8 @@ pub struct Place {
     #[arg(long, value_name = "NAME")]
     pub process: Option<String>,
     /// Niceness, -20 to 19
-    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(i32).range(-20..=19))]
     pub nice: i32,
     /// Scheduling policy
     #[arg(long, value_enum, default_value = "normal")]

@@ -155,8 +155,7 @@ fn parse(output: &str) -> Result<Vec<Block>> {
     Ok(blocks)
 }
 
-/// D is the p99 over the requests alone; B the background CPUs, over what the requests left and
-/// over SCHED_IDLE's.
+/// Prints the table and, if asked, writes it.
 fn report(
     host: &Host,
     args: &Args,
@@ -164,6 +163,38 @@ fn report(
     kernel: &Kernel,
     blocks: &[Block],
 ) -> Result<()> {
+    let table = summary(scenario, blocks)?;
+    let about = format!(
+        "{}: {}. Kernel {}, emulated in instruction-counted time (shift {}, seed {}), one boot.",
+        scenario.name, scenario.about, kernel.version, args.shift, args.seed
+    );
+    println!("{about}\n\n{}", table.text());
+    if args.write {
+        let dir = host.workspace.join("docs/bench");
+        host::make_dir(&dir)?;
+        let path = dir.join(format!("{}-{}.md", scenario.name, kernel.series()));
+        let title = format!("# {} on {}", scenario.name, kernel.series());
+        let how = format!(
+            "`cargo xtask bench {} --kernel {}`",
+            scenario.name,
+            kernel.series()
+        );
+        let text = format!(
+            "{title}\n\n{about} {how}\n\n{COLUMNS}\n\n{}",
+            table.markdown()
+        );
+        std::fs::write(&path, text)?;
+        progress(format!("wrote {}", path.display()));
+    }
+    Ok(())
+}
+
+/// What the columns of a written report mean.
+const COLUMNS: &str = "D: request p99 over that of the requests alone. Background: CPUs that the \
+batch threads used while requests arrived; over what the requests left of the machine, and over \
+what the same threads got in SCHED_IDLE. Two figures are two passes.";
+
+fn summary(scenario: &Scenario, blocks: &[Block]) -> Result<Table> {
     let alone = measure::kind(blocks, "alone")?.mean(|b| b.p99_ms);
     let idle = measure::kind(blocks, "idle")?.mean(|b| b.background_cpus);
     let mut table = Table::new(&[
@@ -187,12 +218,9 @@ fn report(
         };
         let left = kind.mean(|b| f64::from(scenario.cpus) - b.request_cpus);
         let background = kind.mean(|b| b.background_cpus);
-        let ratio = |over: f64| {
-            if background == 0.0 {
-                "-".to_owned()
-            } else {
-                format!("{:.3}", background / over)
-            }
+        let ratio = |over: f64| match background {
+            0.0 => "-".to_owned(),
+            _ => format!("{:.3}", background / over),
         };
         table.row(vec![
             label.to_owned(),
@@ -205,26 +233,5 @@ fn report(
             ratio(idle),
         ]);
     }
-    let about = format!(
-        "{}: {}. Kernel {}, emulated in instruction-counted time (shift {}, seed {}), one boot.",
-        scenario.name, scenario.about, kernel.version, args.shift, args.seed
-    );
-    println!("{about}\n\n{}", table.text());
-    if args.write {
-        let dir = host.workspace.join("docs/bench");
-        host::make_dir(&dir)?;
-        let path = dir.join(format!("{}-{}.md", scenario.name, kernel.series()));
-        let title = format!("# {} on {}", scenario.name, kernel.series());
-        let how = format!(
-            "`cargo xtask bench {} --kernel {}`",
-            scenario.name,
-            kernel.series()
-        );
-        std::fs::write(
-            &path,
-            format!("{title}\n\n{about} {how}\n\n{}", table.markdown()),
-        )?;
-        progress(format!("wrote {}", path.display()));
-    }
-    Ok(())
+    Ok(table)
 }
