@@ -61,10 +61,12 @@ static bool refresh_class(struct task_struct *p, struct task_ctx *t, const struc
 
 	if (!classify_refresh(p, t, img))
 		return false;
+	if (!t->key.epoch)
+		count_event(fallback_no_image);
 	count_match(t, now);
 	if (!first && before == t->class.pool)
 		return false;
-	/* virtual times of different pools cannot be compared: start level with the new one */
+	/* virtual times of different pools do not compare: start level with the new one */
 	t->vtime = clocks[t->class.pool & (NR_POOLS - 1)].vtime_now;
 	return true;
 }
