@@ -25,6 +25,11 @@ use crate::thread::NAME_BYTES;
 pub(crate) const MAX_LINEAR_POSITIONS: usize = 4096;
 /// Positions of any other pattern.
 pub(crate) const MAX_POSITIONS: usize = 256;
+/// Entries of all follow lists: what the two limits above allow, so that a pattern that is going to
+/// be refused is refused before its lists are long.
+const MAX_FOLLOWERS: usize = MAX_POSITIONS * MAX_POSITIONS;
+/// Positions that may be active at once in a pattern in which one of them at most takes a byte.
+const MAX_LINEAR_ACTIVE: usize = MAX_FOLLOWERS / MAX_LINEAR_POSITIONS;
 /// Bytes of the intermediate automaton: enough for `MAX_LINEAR_POSITIONS`, small enough to build.
 const NFA_BYTES: usize = 4 << 20;
 
@@ -121,7 +126,7 @@ impl Positions {
     /// Whether no two positions can ever be active at once and take the same byte.
     fn is_linear(&self) -> bool {
         std::iter::once(&self.start).chain(&self.follow).all(|set| {
-            set.len() <= 16
+            set.len() <= MAX_LINEAR_ACTIVE
                 && set.iter().enumerate().all(|(i, p)| {
                     let class = &self.class[*p as usize];
                     set[i + 1..]
@@ -286,12 +291,16 @@ impl<'a> Extraction<'a> {
 
     fn run(mut self) -> Result<Positions, Refusal> {
         let start = self.closure(self.nfa.start_anchored(), true)?;
-        let mut next = 0;
+        let (mut next, mut followers) = (0, 0);
         while next < self.targets.len() {
             let target = self.targets[next];
             if !self.closures.contains_key(&target) {
                 let closure = self.closure(target, false)?;
                 self.closures.insert(target, closure);
+            }
+            followers += self.closures[&target].positions.len();
+            if followers > MAX_FOLLOWERS {
+                return Err(too_large(MAX_POSITIONS));
             }
             next += 1;
         }

@@ -146,7 +146,10 @@ fn work_that_runs_out_is_an_error_and_not_a_hang() {
 
 #[test]
 #[ignore = "prints sizes and steps of the large workloads for comparison"]
-#[expect(clippy::disallowed_methods, reason = "a report for people, asked for by name")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a report for people, asked for by name"
+)]
 fn report_workloads() {
     let repeated = |n| numbered(n, |i| format!(".*a{i}.*b{i}.*c{i}.*"));
     let pods = |n| {
