@@ -13,6 +13,10 @@ use twopool_policy::naive::{NaiveRegexes, classify};
 const POLICIES: u64 = 400;
 const THREADS: usize = 60;
 
+#[allow(
+    clippy::disallowed_methods,
+    reason = "whoever runs the test may choose the seed"
+)]
 fn first_seed() -> u64 {
     match std::env::var("TWOPOOL_SEED") {
         Ok(text) => text.parse().expect("TWOPOOL_SEED is a number"),

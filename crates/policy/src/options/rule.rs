@@ -3,7 +3,7 @@
 use toml::de::{DeTable, DeValue};
 use twopool_diag::{Code, Diagnostic};
 
-use super::read::{Node, Reader};
+use super::read::{Node, Reader, is_plain};
 use super::{ConditionOptions, IdOptions, RuleOptions, TestOptions, sched};
 use crate::keys::{self, Kind};
 use crate::limits::{MAX_ID, MAX_RULE_NAME_BYTES};
@@ -25,7 +25,7 @@ impl Reader<'_> {
             let word: &str = name.get_ref();
             let place = self.span(value.span());
             let path = format!("rule.{word}");
-            let Some(key) = keys::find(&path) else {
+            let Some(key) = keys::find(&path).filter(|_| is_plain(word)) else {
                 self.unknown("rule", &keys::children("rule"), name);
                 continue;
             };
@@ -125,7 +125,7 @@ impl Reader<'_> {
                 self.expectation(&mut test, value);
                 continue;
             }
-            let Some(key) = keys::find(&path) else {
+            let Some(key) = keys::find(&path).filter(|_| is_plain(word)) else {
                 self.unknown("test", &keys::children("test"), name);
                 continue;
             };

@@ -6,6 +6,7 @@
 
 mod rules;
 mod settings;
+mod show;
 mod tests;
 
 use std::collections::HashMap;

@@ -153,7 +153,7 @@ pub fn show(files: &[Options], policy: &Policy) -> Vec<Setting> {
     }
     let rules = files.iter().flat_map(|f| &f.rules);
     for (i, (written, rule)) in rules.zip(&policy.rules).enumerate() {
-        super::rules::show(i + 1, written, rule, policy, &mut out);
+        super::show::show(i + 1, written, rule, policy, &mut out);
     }
     out
 }
@@ -170,7 +170,7 @@ fn toml_text(value: &Value) -> String {
         Value::Word(word) => format!("\"{word}\""),
         Value::Pool(pool) => format!("\"{}\"", pool.as_str()),
         Value::Text(text) => toml_string(&text.value),
-        Value::Cgroups(patterns) => super::rules::patterns_text(patterns),
+        Value::Cgroups(patterns) => super::show::patterns_text(patterns),
     }
 }
 
