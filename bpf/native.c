@@ -99,11 +99,13 @@ bool native_refresh(const struct policy_image *img, struct native_cgroup *c,
 	struct css_set cgroups = { .dfl_cgrp = &c->cgrp };
 	struct cred cred = { .euid = { is->uid }, .egid = { is->gid } };
 	struct task_struct leader = { .pid = 1, .tgid = 1 };
+	u32 sched = is->bits >> KEY_SCHED_SHIFT & 3;
 	struct task_struct p = {
 		.pid = is->bits & KEY_LEADER ? 1 : 2,
 		.tgid = 1,
 		.flags = is->bits & KEY_KTHREAD ? PF_KTHREAD : 0,
 		.static_prio = (int)(is->bits >> KEY_NICE_SHIFT & KEY_NICE_MASK) - 20 + DEFAULT_PRIO,
+		.policy = sched == 1 ? SCHED_BATCH : sched == 2 ? SCHED_IDLE : 0,
 		.real_cred = &cred,
 		.cgroups = &cgroups,
 		.group_leader = &leader,
