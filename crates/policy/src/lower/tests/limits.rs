@@ -166,7 +166,10 @@ fn the_big_policy_compiles() {
 
 #[test]
 #[ignore = "prints the time and size of the big policy"]
-#[expect(clippy::disallowed_methods, reason = "a report for people, asked for by name")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a report for people, asked for by name"
+)]
 fn report_big_policy() {
     let text = big_policy();
     let started = std::time::Instant::now();
