@@ -19,8 +19,7 @@ const CANDIDATES: [&str; 5] = ["clang-19", "clang-20", "clang-18", "clang-21", "
 /// form of most loops), `-g` (CO-RE and the skeleton's types come from BTF), `-target bpf` and
 /// `-fno-stack-protector` (some distributions' clang has it on; BPF has no such thing).
 const FLAGS: [&str; 3] = [
-    "-Wall",
-    // A warning in code that runs in the kernel is a fault.
+    "-Wall", // A warning in code that runs in the kernel is a fault.
     "-Werror",
     // v3 (32-bit registers and jumps) is known to every kernel with sched_ext; v4 is not needed.
     "-mcpu=v3",
@@ -41,7 +40,9 @@ fn main() {
         .clang_args(FLAGS)
         .build_and_generate(out.join("twopool.skel.rs"));
     if let Err(error) = result {
-        fail(&format!("{clang} could not compile bpf/twopool.bpf.c: {error:#}"));
+        fail(&format!(
+            "{clang} could not compile bpf/twopool.bpf.c: {error:#}"
+        ));
     }
 }
 
@@ -50,7 +51,9 @@ fn find_clang() -> Result<String, String> {
     if let Ok(named) = env::var("TWOPOOL_CLANG") {
         return match version(&named) {
             Some(found) if found >= OLDEST_CLANG => Ok(named),
-            Some(found) => Err(format!("TWOPOOL_CLANG={named} is clang {found}; {OLDEST_CLANG} or newer is needed")),
+            Some(found) => Err(format!(
+                "TWOPOOL_CLANG={named} is clang {found}; {OLDEST_CLANG} or newer is needed"
+            )),
             None => Err(format!("TWOPOOL_CLANG={named} cannot be run")),
         };
     }
@@ -71,7 +74,10 @@ fn version(clang: &str) -> Option<u32> {
     let output = Command::new(clang).arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let (_, rest) = text.split_once("clang version ")?;
-    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    rest.split(|c: char| !c.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()
 }
 
 /// Ends the build with a message that cargo shows whole.

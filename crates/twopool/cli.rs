@@ -52,10 +52,24 @@ pub struct Global {
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
     /// Where sockets live; for tests.
-    #[arg(long, global = true, value_name = "DIR", hide = true, env = "TWOPOOL_RUNTIME_DIR", default_value = "/run/twopool")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        hide = true,
+        env = "TWOPOOL_RUNTIME_DIR",
+        default_value = "/run/twopool"
+    )]
     pub runtime_dir: PathBuf,
     /// Where exit dumps are kept; for tests.
-    #[arg(long, global = true, value_name = "DIR", hide = true, env = "TWOPOOL_STATE_DIR", default_value = "/var/lib/twopool")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        hide = true,
+        env = "TWOPOOL_STATE_DIR",
+        default_value = "/var/lib/twopool"
+    )]
     pub state_dir: PathBuf,
 }
 

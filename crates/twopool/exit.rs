@@ -49,7 +49,11 @@ pub struct Failure {
 impl Failure {
     /// A failure to report.
     pub fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
-        Self { exit, code, message: message.into() }
+        Self {
+            exit,
+            code,
+            message: message.into(),
+        }
     }
 }
 

@@ -14,11 +14,15 @@ use crate::exit::{Exit, Failure};
 /// Writes a result. A reader that went away (`| head`) is not an error of ours.
 pub fn result(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    let written = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
     match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(Exit::Unavailable, "output", format!("cannot write to standard output: {error}")))
-        }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
+            Exit::Unavailable,
+            "output",
+            format!("cannot write to standard output: {error}"),
+        )),
         _ => Ok(()),
     }
 }

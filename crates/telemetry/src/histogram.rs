@@ -27,7 +27,9 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { counts: [0; WAIT_BUCKETS] }
+        Self {
+            counts: [0; WAIT_BUCKETS],
+        }
     }
 }
 
@@ -41,7 +43,9 @@ impl Histogram {
 
     /// All waits counted.
     pub fn total(&self) -> u64 {
-        self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
+        self.counts
+            .iter()
+            .fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// The wait that `percent` (1..=100) of all waits do not exceed, in nanoseconds, as if the
@@ -72,7 +76,10 @@ mod tests {
 
     /// The bucket of a wait by the text of `bpf/stats.h`, by search instead of by shifting.
     fn bucket_of(wait_ns: u64) -> usize {
-        (0..WAIT_BUCKETS).rev().find(|bucket| bucket_start_ns(*bucket) <= wait_ns).expect("bucket 0 starts at 0")
+        (0..WAIT_BUCKETS)
+            .rev()
+            .find(|bucket| bucket_start_ns(*bucket) <= wait_ns)
+            .expect("bucket 0 starts at 0")
     }
 
     fn of(waits_ns: &[u64]) -> Histogram {
@@ -89,7 +96,10 @@ mod tests {
     fn buckets_follow_each_other_without_a_gap() {
         let starts: Vec<u64> = (0..=WAIT_BUCKETS).map(bucket_start_ns).collect();
         assert!(starts.windows(2).all(|pair| pair[0] < pair[1]));
-        assert_eq!(&starts[..10], [0, 256, 512, 768, 1024, 1280, 1536, 1792, 2048, 2560]);
+        assert_eq!(
+            &starts[..10],
+            [0, 256, 512, 768, 1024, 1280, 1536, 1792, 2048, 2560]
+        );
     }
 
     #[test]
@@ -104,7 +114,10 @@ mod tests {
         for percent in [1, 10, 50, 90, 99, 100] {
             let exact = waits[(waits.len() * percent as usize).div_ceil(100) - 1] as f64;
             let found = histogram.percentile_ns(percent).expect("not empty") as f64;
-            assert!((found - exact).abs() <= exact / 8.0, "p{percent}: {found} for {exact}");
+            assert!(
+                (found - exact).abs() <= exact / 8.0,
+                "p{percent}: {found} for {exact}"
+            );
         }
     }
 

@@ -53,11 +53,22 @@ fn reload_lines(text: &mut String, reload: &LastReload) {
     };
     let _ = writeln!(text, "reload   {outcome}, {}", reload.at);
     for diagnostic in &reload.diagnostics {
-        let field = |name: &str| diagnostic.get(name).and_then(|value| value.as_str()).unwrap_or_default();
-        let place = diagnostic.get("range").filter(|range| range.is_object()).map(|range| {
-            let file = range["filename"].as_str().unwrap_or_default();
-            format!("{file}:{}:{}: ", range["start"]["line"], range["start"]["column"])
-        });
+        let field = |name: &str| {
+            diagnostic
+                .get(name)
+                .and_then(|value| value.as_str())
+                .unwrap_or_default()
+        };
+        let place = diagnostic
+            .get("range")
+            .filter(|range| range.is_object())
+            .map(|range| {
+                let file = range["filename"].as_str().unwrap_or_default();
+                format!(
+                    "{file}:{}:{}: ",
+                    range["start"]["line"], range["start"]["column"]
+                )
+            });
         let _ = writeln!(
             text,
             "         {}{}[{}]: {}",
@@ -91,9 +102,17 @@ fn pool_table(text: &mut String, status: &Status) {
 }
 
 fn rule_table(text: &mut String, rules: &[Rule]) {
-    let width = rules.iter().map(|rule| rule.name.chars().count()).max().unwrap_or(0).clamp(4, 40);
-    let _ =
-        writeln!(text, "{:>4}  {:<width$}  {:>8}  {:>10}  {:>10}  last match", "#", "RULE", "threads", "matches", "CPU time");
+    let width = rules
+        .iter()
+        .map(|rule| rule.name.chars().count())
+        .max()
+        .unwrap_or(0)
+        .clamp(4, 40);
+    let _ = writeln!(
+        text,
+        "{:>4}  {:<width$}  {:>8}  {:>10}  {:>10}  last match",
+        "#", "RULE", "threads", "matches", "CPU time"
+    );
     for rule in rules {
         let _ = writeln!(
             text,
@@ -144,8 +163,18 @@ fn cpu_list(cpus: &[u32]) -> String {
             _ => parts.push((*cpu, *cpu)),
         }
     }
-    let text = |(start, end): &(u32, u32)| if start == end { start.to_string() } else { format!("{start}-{end}") };
-    if parts.is_empty() { "none".to_owned() } else { parts.iter().map(text).collect::<Vec<_>>().join(",") }
+    let text = |(start, end): &(u32, u32)| {
+        if start == end {
+            start.to_string()
+        } else {
+            format!("{start}-{end}")
+        }
+    };
+    if parts.is_empty() {
+        "none".to_owned()
+    } else {
+        parts.iter().map(text).collect::<Vec<_>>().join(",")
+    }
 }
 
 #[cfg(test)]
@@ -161,7 +190,10 @@ mod tests {
         Sample {
             daemon: Daemon {
                 state: State::Attached,
-                kernel: KernelInfo { release: "6.12.1".into(), ops: "twopool".into() },
+                kernel: KernelInfo {
+                    release: "6.12.1".into(),
+                    ops: "twopool".into(),
+                },
                 policy: PolicyInfo {
                     epoch: 7,
                     hash: format!("sha256:{}", "0123456789abcdef".repeat(4)),
@@ -179,8 +211,18 @@ mod tests {
                 }),
             },
             pools: [
-                PoolSample { cpus: vec![0, 1, 2, 5], threads: 40, cpu_ns: 12_500_000_000, wait },
-                PoolSample { cpus: vec![], threads: 3, cpu_ns: 7_200_000_000_000, ..PoolSample::default() },
+                PoolSample {
+                    cpus: vec![0, 1, 2, 5],
+                    threads: 40,
+                    cpu_ns: 12_500_000_000,
+                    wait,
+                },
+                PoolSample {
+                    cpus: vec![],
+                    threads: 3,
+                    cpu_ns: 7_200_000_000_000,
+                    ..PoolSample::default()
+                },
             ],
             rules: vec![RuleSample {
                 index: 1,
@@ -223,11 +265,17 @@ background         3       2.0 h          -          -  none
         assert_eq!(value["last_reload"]["result"], "rejected");
         assert_eq!(value["pools"]["critical"]["cpus"], json!([0, 1, 2, 5]));
         assert_eq!(value["pools"]["critical"]["cpu_seconds"], 12.5);
-        assert_eq!(value["pools"]["background"]["wait_us"], json!({ "p50": null, "p99": null }));
+        assert_eq!(
+            value["pools"]["background"]["wait_us"],
+            json!({ "p50": null, "p99": null })
+        );
         assert_eq!(
             value["rules"][0],
             json!({ "index": 1, "name": "request path", "threads": 40, "matches": 41, "cpu_seconds": 90.0, "last_match_at": null })
         );
-        assert_eq!(serde_json::from_value::<Status>(value).expect("reads back"), status);
+        assert_eq!(
+            serde_json::from_value::<Status>(value).expect("reads back"),
+            status
+        );
     }
 }

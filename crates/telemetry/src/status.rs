@@ -83,7 +83,10 @@ impl From<Sample> for Status {
             kernel: sample.daemon.kernel,
             policy: sample.daemon.policy,
             last_reload: sample.daemon.last_reload,
-            pools: Pools { critical: critical.into(), background: background.into() },
+            pools: Pools {
+                critical: critical.into(),
+                background: background.into(),
+            },
             rules: sample.rules.into_iter().map(Rule::from).collect(),
         }
     }
@@ -91,11 +94,19 @@ impl From<Sample> for Status {
 
 impl From<PoolSample> for Pool {
     fn from(sample: PoolSample) -> Pool {
-        let percentile_us = |percent| sample.wait.percentile_ns(percent).map(|ns| ns.div_ceil(1_000));
+        let percentile_us = |percent| {
+            sample
+                .wait
+                .percentile_ns(percent)
+                .map(|ns| ns.div_ceil(1_000))
+        };
         Pool {
             threads: sample.threads,
             cpu_seconds: seconds(sample.cpu_ns),
-            wait_us: WaitUs { p50: percentile_us(50), p99: percentile_us(99) },
+            wait_us: WaitUs {
+                p50: percentile_us(50),
+                p99: percentile_us(99),
+            },
             cpus: sample.cpus,
         }
     }

@@ -36,7 +36,10 @@ mod tests {
 
     #[test]
     fn a_moment_just_after_boot_lies_in_the_past() {
-        let then: Timestamp = of_monotonic_ns(1).expect("a date").parse().expect("RFC 3339");
+        let then: Timestamp = of_monotonic_ns(1)
+            .expect("a date")
+            .parse()
+            .expect("RFC 3339");
         assert!(then < Timestamp::now());
         assert!(now().ends_with('Z'));
     }

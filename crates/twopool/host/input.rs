@@ -4,7 +4,6 @@
 //! a device, a directory, a file that grows. A set is read as bytes; what they mean is for
 //! `twopool_policy::compile`.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -14,6 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use sha2::{Digest, Sha256};
 use twopool_policy::compile::{Input, Role};
+use twopool_policy::dropins::is_dropin;
 use twopool_policy::limits::MAX_TEXT_BYTES;
 
 use crate::exit::{Exit, Failure};
@@ -34,16 +34,28 @@ impl Location {
     /// The policy that a PATH of the command line means.
     pub fn of_argument(path: &Path, policy_dir: Option<&Path>) -> Self {
         if path == Path::new("-") {
-            return Self { policy: None, drop_ins: policy_dir.map(Path::to_owned) };
+            return Self {
+                policy: None,
+                drop_ins: policy_dir.map(Path::to_owned),
+            };
         }
-        let policy = if path.is_dir() { path.join("policy.toml") } else { path.to_owned() };
+        let policy = if path.is_dir() {
+            path.join("policy.toml")
+        } else {
+            path.to_owned()
+        };
         let beside = policy.parent().unwrap_or(Path::new("")).join("policy.d");
-        Self { drop_ins: Some(policy_dir.map_or(beside, Path::to_owned)), policy: Some(policy) }
+        Self {
+            drop_ins: Some(policy_dir.map_or(beside, Path::to_owned)),
+            policy: Some(policy),
+        }
     }
 
     /// The policy file's name for messages.
     pub fn label(&self) -> String {
-        self.policy.as_ref().map_or_else(|| STDIN_NAME.to_owned(), |path| path.display().to_string())
+        self.policy
+            .as_ref()
+            .map_or_else(|| STDIN_NAME.to_owned(), |path| path.display().to_string())
     }
 }
 
@@ -76,7 +88,11 @@ impl ReadError {
     pub fn message(&self) -> String {
         // The system's own text without its number: "No such file or directory (os error 2)".
         let cause = self.cause.to_string();
-        let cause = cause.split(" (os error").next().unwrap_or_default().to_owned();
+        let cause = cause
+            .split(" (os error")
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         format!("cannot read {}: {}", self.path, lower_first(&cause))
     }
 }
@@ -92,19 +108,18 @@ impl PolicySet {
     pub fn read(location: &Location) -> Result<Self, ReadError> {
         let mut inputs = vec![match &location.policy {
             Some(path) => read_input(path, Role::Policy)?,
-            None => Input { name: STDIN_NAME.to_owned(), role: Role::Policy, bytes: read_stdin()? },
+            None => Input {
+                name: STDIN_NAME.to_owned(),
+                role: Role::Policy,
+                bytes: read_stdin()?,
+            },
         }];
         if let Some(directory) = &location.drop_ins {
-            for path in list_drop_ins(directory)? {
+            for path in drop_in_files(directory)? {
                 inputs.push(read_input(&path, Role::DropIn)?);
             }
         }
         Ok(Self { inputs })
-    }
-
-    /// Whether some file holds nothing at all: as between truncating and writing it.
-    pub fn has_empty_file(&self) -> bool {
-        self.inputs.iter().any(|input| input.bytes.is_empty())
     }
 
     /// `sha256:` and a hash of the set. One file: what `sha256sum` says of it. Several: what it
@@ -113,26 +128,39 @@ impl PolicySet {
         if let [only] = self.inputs.as_slice() {
             return format!("sha256:{}", sha256_hex(&only.bytes));
         }
-        let manifest: String =
-            self.inputs.iter().map(|input| format!("{}  {}\n", sha256_hex(&input.bytes), input.name)).collect();
+        let manifest: String = self
+            .inputs
+            .iter()
+            .map(|input| format!("{}  {}\n", sha256_hex(&input.bytes), input.name))
+            .collect();
         format!("sha256:{}", sha256_hex(manifest.as_bytes()))
     }
 }
 
 /// Reads one regular file whole, but no more than shows that it is too large.
 pub fn read_file(path: &Path) -> Result<Vec<u8>, ReadError> {
-    let failed = |cause| ReadError { path: path.display().to_string(), cause };
+    let failed = |cause| ReadError {
+        path: path.display().to_string(),
+        cause,
+    };
     let file = open_regular(path).map_err(failed)?;
     read_bounded(file).map_err(failed)
 }
 
 /// Standard input, likewise.
 pub fn read_stdin() -> Result<Vec<u8>, ReadError> {
-    read_bounded(io::stdin().lock()).map_err(|cause| ReadError { path: "standard input".to_owned(), cause })
+    read_bounded(io::stdin().lock()).map_err(|cause| ReadError {
+        path: "standard input".to_owned(),
+        cause,
+    })
 }
 
 fn read_input(path: &Path, role: Role) -> Result<Input, ReadError> {
-    Ok(Input { name: path.display().to_string(), role, bytes: read_file(path)? })
+    Ok(Input {
+        name: path.display().to_string(),
+        role,
+        bytes: read_file(path)?,
+    })
 }
 
 /// Opens without waiting for a writer of a FIFO, and refuses whatever is not a plain file.
@@ -155,13 +183,18 @@ fn open_regular(path: &Path) -> io::Result<File> {
 fn read_bounded(source: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // One byte more than is allowed, so that the compiler sees and names the limit.
-    source.take(MAX_TEXT_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    source
+        .take(MAX_TEXT_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 /// The drop-ins of a directory by name; none if it does not exist.
-fn list_drop_ins(directory: &Path) -> Result<Vec<PathBuf>, ReadError> {
-    let failed = |cause| ReadError { path: directory.display().to_string(), cause };
+pub fn drop_in_files(directory: &Path) -> Result<Vec<PathBuf>, ReadError> {
+    let failed = |cause| ReadError {
+        path: directory.display().to_string(),
+        cause,
+    };
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.map_err(failed)?,
@@ -169,22 +202,21 @@ fn list_drop_ins(directory: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let mut paths = Vec::new();
     for entry in entries {
         let path = entry.map_err(failed)?.path();
-        if path.file_name().is_some_and(is_drop_in_name) && !is_masked(&path) {
+        if path
+            .file_name()
+            .is_some_and(|name| is_dropin(name.as_bytes()))
+            && !is_masked(&path)
+        {
             paths.push(path);
         }
         if paths.len() > MAX_DROP_INS {
-            return Err(failed(io::Error::other(format!("it holds more than {MAX_DROP_INS} drop-ins"))));
+            return Err(failed(io::Error::other(format!(
+                "it holds more than {MAX_DROP_INS} drop-ins"
+            ))));
         }
     }
     paths.sort();
     Ok(paths)
-}
-
-/// Only names that end in `.toml` and do not start with a dot: editors' temporary files are not
-/// policy.
-fn is_drop_in_name(name: &OsStr) -> bool {
-    let name = name.as_bytes();
-    name.ends_with(b".toml") && !name.starts_with(b".")
 }
 
 /// A link to /dev/null switches a drop-in off.
@@ -193,12 +225,17 @@ fn is_masked(path: &Path) -> bool {
 }
 
 fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+    chars.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(chars).collect()
+    })
 }
 
 #[cfg(test)]
@@ -216,7 +253,10 @@ mod tests {
     }
 
     fn names(set: &PolicySet) -> Vec<&str> {
-        set.inputs.iter().map(|input| input.name.rsplit('/').next().expect("a name")).collect()
+        set.inputs
+            .iter()
+            .map(|input| input.name.rsplit('/').next().expect("a name"))
+            .collect()
     }
 
     #[test]
@@ -229,7 +269,8 @@ mod tests {
             ("policy.d/.hidden.toml", "hidden"),
             ("policy.d/notes.txt", "notes"),
         ]);
-        std::os::unix::fs::symlink("/dev/null", directory.path().join("policy.d/20-off.toml")).expect("linked");
+        std::os::unix::fs::symlink("/dev/null", directory.path().join("policy.d/20-off.toml"))
+            .expect("linked");
         let location = Location::of_argument(directory.path(), None);
         let set = PolicySet::read(&location).expect("readable");
         assert_eq!(names(&set), ["policy.toml", "10-a.toml", "90-z.toml"]);
@@ -238,15 +279,20 @@ mod tests {
     #[test]
     fn one_file_hashes_as_sha256sum_says() {
         let directory = files(&[("policy.toml", "abc")]);
-        let set = PolicySet::read(&Location::of_argument(directory.path(), None)).expect("readable");
-        assert_eq!(set.hash(), "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        let set =
+            PolicySet::read(&Location::of_argument(directory.path(), None)).expect("readable");
+        assert_eq!(
+            set.hash(),
+            "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
     }
 
     #[test]
     fn the_hash_sees_content_and_names_of_drop_ins() {
         let hash = |name: &str, text: &str| {
             let directory = files(&[("policy.toml", "p"), (name, text)]);
-            let mut set = PolicySet::read(&Location::of_argument(directory.path(), None)).expect("readable");
+            let mut set =
+                PolicySet::read(&Location::of_argument(directory.path(), None)).expect("readable");
             for input in &mut set.inputs {
                 input.name = input.name.rsplit('/').next().expect("a name").to_owned();
             }
@@ -264,14 +310,23 @@ mod tests {
         assert!(read("none.toml").is_missing());
         let error = read("dir.toml");
         assert!(!error.is_missing());
-        assert!(error.message().ends_with("dir.toml: it is a directory"), "{}", error.message());
+        assert!(
+            error.message().ends_with("dir.toml: it is a directory"),
+            "{}",
+            error.message()
+        );
     }
 
     #[test]
     fn a_large_file_is_read_to_one_byte_past_the_limit() {
         let directory = files(&[]);
         let path = directory.path().join("large.toml");
-        File::create(&path).and_then(|file| file.set_len(1 << 40)).expect("a sparse file");
-        assert_eq!(read_file(&path).expect("readable").len(), MAX_TEXT_BYTES + 1);
+        File::create(&path)
+            .and_then(|file| file.set_len(1 << 40))
+            .expect("a sparse file");
+        assert_eq!(
+            read_file(&path).expect("readable").len(),
+            MAX_TEXT_BYTES + 1
+        );
     }
 }

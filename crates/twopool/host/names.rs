@@ -1,7 +1,7 @@
 //! User and group names of this host.
 
 use nix::unistd::{Group, User};
-use twopool_policy::names::Names;
+use twopool_policy::resolve::Names;
 
 /// Asks the host's name service, once per name and load of a policy.
 #[derive(Debug, Clone, Copy)]
@@ -11,11 +11,17 @@ impl Names for HostNames {
     // A name service that fails is a name that nobody knows now: a warning, and the next load of
     // the policy asks again.
     fn user(&self, name: &str) -> Option<u32> {
-        User::from_name(name).ok().flatten().map(|user| user.uid.as_raw())
+        User::from_name(name)
+            .ok()
+            .flatten()
+            .map(|user| user.uid.as_raw())
     }
 
     fn group(&self, name: &str) -> Option<u32> {
-        Group::from_name(name).ok().flatten().map(|group| group.gid.as_raw())
+        Group::from_name(name)
+            .ok()
+            .flatten()
+            .map(|group| group.gid.as_raw())
     }
 }
 

@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 use twopool_policy::policy::Sched;
-use twopool_policy::thread::{Thread, cut};
+use twopool_policy::thread::{Thread, cut, without_workqueue};
 
 /// `PF_KTHREAD` of the kernel, as in field 9 of /proc/PID/stat. Stable since 2.6.
 const PF_KTHREAD: u64 = 0x0020_0000;
@@ -54,13 +54,18 @@ pub fn read_thread(proc_root: &Path, tid: i32) -> io::Result<Thread> {
 /// A thread that ends while it is read gives ESRCH where one that never was gives ENOENT.
 fn vanished(error: io::Error) -> io::Error {
     match error.raw_os_error() {
-        Some(code) if code == rustix::io::Errno::SRCH.raw_os_error() => io::ErrorKind::NotFound.into(),
+        Some(code) if code == rustix::io::Errno::SRCH.raw_os_error() => {
+            io::ErrorKind::NotFound.into()
+        }
         _ => error,
     }
 }
 
 fn malformed(file: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("its {file} is not as the kernel writes it"))
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("its {file} is not as the kernel writes it"),
+    )
 }
 
 /// What /proc/PID/stat says; the name in it may hold any byte, so fields count from its last `)`.
@@ -117,27 +122,20 @@ impl Ids {
 /// The name that the kernel keeps, from a `comm` file.
 fn kernel_name(comm: &[u8], kthread: bool) -> Vec<u8> {
     let name = comm.strip_suffix(b"\n").unwrap_or(comm);
-    let name = if kthread { without_work(name) } else { name };
+    let name = if kthread {
+        without_workqueue(name)
+    } else {
+        name
+    };
     cut(name).to_vec()
-}
-
-/// A worker's name without the work that /proc appends: `kworker/u8:0-events` is `kworker/u8:0`.
-/// A rescuer (`kworker/R-name`) has its dash in the name itself.
-fn without_work(name: &[u8]) -> &[u8] {
-    let Some(id) = name.strip_prefix(b"kworker/") else { return name };
-    if id.starts_with(b"R-") {
-        return name;
-    }
-    match id.iter().position(|byte| matches!(byte, b'-' | b'+')) {
-        Some(at) => &name[..name.len() - id.len() + at],
-        None => name,
-    }
 }
 
 /// The cgroup v2 path: the `0::` line, never a v1 controller's. Without one (no v2 hierarchy is
 /// mounted) the kernel has every thread in the root.
 fn cgroup_path(text: &[u8]) -> Vec<u8> {
-    let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"0::"));
+    let line = text
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| line.strip_prefix(b"0::"));
     let path = line.unwrap_or(b"/");
     path.strip_suffix(b" (deleted)").unwrap_or(path).to_vec()
 }
@@ -158,20 +156,34 @@ mod tests {
     #[test]
     fn t05_a_name_with_parentheses_does_not_shift_the_fields() {
         let parsed = Stat::parse(&stat("x)) R 1 (", 0, -5, 3)).expect("parsed");
-        assert_eq!(parsed, Stat { nice: -5, kthread: false, sched: Sched::Batch });
+        assert_eq!(
+            parsed,
+            Stat {
+                nice: -5,
+                kthread: false,
+                sched: Sched::Batch
+            }
+        );
     }
 
     #[test]
     fn ext_and_real_time_count_as_normal() {
         for policy in [0, 1, 2, 6, 7] {
-            assert_eq!(Stat::parse(&stat("a", 0, 0, policy)).expect("parsed").sched, Sched::Normal);
+            assert_eq!(
+                Stat::parse(&stat("a", 0, 0, policy)).expect("parsed").sched,
+                Sched::Normal
+            );
         }
-        assert_eq!(Stat::parse(&stat("a", 0, 0, 5)).expect("parsed").sched, Sched::Idle);
+        assert_eq!(
+            Stat::parse(&stat("a", 0, 0, 5)).expect("parsed").sched,
+            Sched::Idle
+        );
     }
 
     #[test]
     fn t11_kernel_threads_have_the_name_that_the_scheduler_sees() {
-        let name = |comm: &str| String::from_utf8(kernel_name(comm.as_bytes(), true)).expect("ASCII");
+        let name =
+            |comm: &str| String::from_utf8(kernel_name(comm.as_bytes(), true)).expect("ASCII");
         assert_eq!(name("kworker/u8:0-ext4-rsv-conversion\n"), "kworker/u8:0");
         assert_eq!(name("kworker/2:0H+events\n"), "kworker/2:0H");
         assert_eq!(name("kworker/u128:12-x\n"), "kworker/u128:12");
@@ -188,22 +200,40 @@ mod tests {
 
     #[test]
     fn g04_only_the_unified_line_counts() {
-        assert_eq!(cgroup_path(b"9:name=systemd:/a\n4:memory:/jobs/x\n0::/\n"), b"/");
+        assert_eq!(
+            cgroup_path(b"9:name=systemd:/a\n4:memory:/jobs/x\n0::/\n"),
+            b"/"
+        );
         assert_eq!(cgroup_path(b"9:name=systemd:/a\n"), b"/");
-        assert_eq!(cgroup_path(b"0::/ads.slice/web.service\n"), b"/ads.slice/web.service");
+        assert_eq!(
+            cgroup_path(b"0::/ads.slice/web.service\n"),
+            b"/ads.slice/web.service"
+        );
         assert_eq!(cgroup_path(b"0::/gone (deleted)\n"), b"/gone");
     }
 
     #[test]
     fn effective_ids_are_the_second_of_four() {
         let text = b"Name:\tUid: 7\\n\nTgid:\t12\nPid:\t13\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n";
-        assert_eq!(Ids::parse(text), Some(Ids { tgid: 12, euid: 2, egid: 6 }));
+        assert_eq!(
+            Ids::parse(text),
+            Some(Ids {
+                tgid: 12,
+                euid: 2,
+                egid: 6
+            })
+        );
     }
 
     #[test]
     fn e01_no_thread_is_not_found() {
         for tid in [0, -1, i32::MAX] {
-            assert_eq!(read_thread(Path::new("/proc"), tid).expect_err("none").kind(), io::ErrorKind::NotFound);
+            assert_eq!(
+                read_thread(Path::new("/proc"), tid)
+                    .expect_err("none")
+                    .kind(),
+                io::ErrorKind::NotFound
+            );
         }
     }
 

@@ -62,9 +62,10 @@ impl Obstacle {
                 "bpf-jit-off",
                 "the BPF compiler is switched off; set net.core.bpf_jit_enable to 1",
             ),
-            Obstacle::Attached { name } if name.is_empty() => {
-                unavailable("scheduler-attached", "another sched_ext scheduler is attached; end it first")
-            }
+            Obstacle::Attached { name } if name.is_empty() => unavailable(
+                "scheduler-attached",
+                "another sched_ext scheduler is attached; end it first",
+            ),
             Obstacle::Attached { name } => Failure::new(
                 Exit::Unavailable,
                 "scheduler-attached",
@@ -102,11 +103,17 @@ impl Host {
         if !self.path("sys/kernel/btf/vmlinux").exists() {
             return Some(Obstacle::NoBtf);
         }
-        if self.word("sys/kernel/security/lockdown").is_some_and(|text| text.contains("[confidentiality]")) {
+        if self
+            .word("sys/kernel/security/lockdown")
+            .is_some_and(|text| text.contains("[confidentiality]"))
+        {
             return Some(Obstacle::Lockdown);
         }
         // Absent where the kernel is built to compile always.
-        if self.word("proc/sys/net/core/bpf_jit_enable").is_some_and(|text| text == "0") {
+        if self
+            .word("proc/sys/net/core/bpf_jit_enable")
+            .is_some_and(|text| text == "0")
+        {
             return Some(Obstacle::JitOff);
         }
         self.attached().map(|name| Obstacle::Attached { name })
@@ -116,12 +123,17 @@ impl Host {
     /// when attaching fails: "busy" has other causes than another scheduler.
     pub fn attached(&self) -> Option<String> {
         let state = self.word("sys/kernel/sched_ext/state")?;
-        (state != "disabled").then(|| self.word("sys/kernel/sched_ext/root/ops").unwrap_or_default())
+        (state != "disabled").then(|| {
+            self.word("sys/kernel/sched_ext/root/ops")
+                .unwrap_or_default()
+        })
     }
 
     /// Counts CPU hotplug events since boot; tells the kernel which topology was seen.
     pub fn hotplug_seq(&self) -> u64 {
-        self.word("sys/kernel/sched_ext/hotplug_seq").and_then(|text| text.parse().ok()).unwrap_or(0)
+        self.word("sys/kernel/sched_ext/hotplug_seq")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0)
     }
 
     fn may_load(&self) -> bool {
@@ -139,7 +151,9 @@ impl Host {
     }
 
     fn word(&self, below: &str) -> Option<String> {
-        fs::read_to_string(self.path(below)).ok().map(|text| text.trim().to_owned())
+        fs::read_to_string(self.path(below))
+            .ok()
+            .map(|text| text.trim().to_owned())
     }
 }
 
@@ -154,7 +168,11 @@ pub fn attach_failure(host: &Host, errno: i32, detail: &str) -> Failure {
         rustix::io::Errno::PERM | rustix::io::Errno::ACCESS => "; a security module may forbid it",
         _ => "",
     };
-    Failure::new(Exit::Unavailable, "attach-failed", format!("the kernel refused the scheduler: {detail}{hint}"))
+    Failure::new(
+        Exit::Unavailable,
+        "attach-failed",
+        format!("the kernel refused the scheduler: {detail}{hint}"),
+    )
 }
 
 #[cfg(test)]
@@ -166,7 +184,10 @@ mod tests {
         ("proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n"),
         ("proc/sys/net/core/bpf_jit_enable", "1\n"),
         ("sys/kernel/btf/vmlinux", ""),
-        ("sys/kernel/security/lockdown", "[none] integrity confidentiality\n"),
+        (
+            "sys/kernel/security/lockdown",
+            "[none] integrity confidentiality\n",
+        ),
         ("sys/kernel/sched_ext/state", "disabled\n"),
         ("sys/kernel/sched_ext/hotplug_seq", "3\n"),
     ];
@@ -182,7 +203,9 @@ mod tests {
         for (path, change) in changes {
             match change {
                 Some(text) => write(path, text),
-                None if root.path().join(path).is_dir() => fs::remove_dir_all(root.path().join(path)).expect("removed"),
+                None if root.path().join(path).is_dir() => {
+                    fs::remove_dir_all(root.path().join(path)).expect("removed")
+                }
                 None => fs::remove_file(root.path().join(path)).expect("removed"),
             }
         }
@@ -203,12 +226,24 @@ mod tests {
     #[test]
     fn k08_each_missing_thing_is_named() {
         let cases: [(&[(&str, Option<&str>)], Obstacle); 6] = [
-            (&[("proc/self/status", Some("CapEff:\t0000000000000000\n"))], Obstacle::NotPermitted),
+            (
+                &[("proc/self/status", Some("CapEff:\t0000000000000000\n"))],
+                Obstacle::NotPermitted,
+            ),
             (&[("proc/self/status", None)], Obstacle::NotPermitted),
             (&[("sys/kernel/sched_ext", None)], Obstacle::NoSchedExt),
             (&[("sys/kernel/btf/vmlinux", None)], Obstacle::NoBtf),
-            (&[("sys/kernel/security/lockdown", Some("none integrity [confidentiality]\n"))], Obstacle::Lockdown),
-            (&[("proc/sys/net/core/bpf_jit_enable", Some("0\n"))], Obstacle::JitOff),
+            (
+                &[(
+                    "sys/kernel/security/lockdown",
+                    Some("none integrity [confidentiality]\n"),
+                )],
+                Obstacle::Lockdown,
+            ),
+            (
+                &[("proc/sys/net/core/bpf_jit_enable", Some("0\n"))],
+                Obstacle::JitOff,
+            ),
         ];
         for (changes, expected) in cases {
             assert_eq!(obstacle(changes), Some(expected));
@@ -217,39 +252,74 @@ mod tests {
 
     #[test]
     fn k08_the_first_obstacle_is_named_and_the_exit_code_follows() {
-        let without_both = [("sys/kernel/sched_ext", None), ("sys/kernel/btf/vmlinux", None)];
+        let without_both = [
+            ("sys/kernel/sched_ext", None),
+            ("sys/kernel/btf/vmlinux", None),
+        ];
         let failure = obstacle(&without_both).expect("an obstacle").failure();
-        assert_eq!((failure.exit, failure.code), (Exit::Unavailable, "no-sched-ext"));
+        assert_eq!(
+            (failure.exit, failure.code),
+            (Exit::Unavailable, "no-sched-ext")
+        );
         assert!(failure.message.contains("CONFIG_SCHED_CLASS_EXT"));
         assert_eq!(Obstacle::NotPermitted.failure().exit, Exit::NotPermitted);
     }
 
     #[test]
     fn bpf_and_perfmon_together_are_enough() {
-        let with = |set: u64| obstacle(&[("proc/self/status", Some(&format!("CapEff:\t{set:016x}\n")))]);
+        let with =
+            |set: u64| obstacle(&[("proc/self/status", Some(&format!("CapEff:\t{set:016x}\n")))]);
         assert_eq!(with(1 << CAP_BPF | 1 << CAP_PERFMON), None);
         assert_eq!(with(1 << CAP_BPF), Some(Obstacle::NotPermitted));
     }
 
     #[test]
     fn a_kernel_that_always_compiles_has_no_switch() {
-        assert_eq!(obstacle(&[("proc/sys/net/core/bpf_jit_enable", None), ("sys/kernel/security/lockdown", None)]), None);
+        assert_eq!(
+            obstacle(&[
+                ("proc/sys/net/core/bpf_jit_enable", None),
+                ("sys/kernel/security/lockdown", None)
+            ]),
+            None
+        );
     }
 
     #[test]
     fn k07_an_attached_scheduler_is_named() {
-        let changes = [("sys/kernel/sched_ext/state", Some("enabled\n")), ("sys/kernel/sched_ext/root/ops", Some("simple\n"))];
+        let changes = [
+            ("sys/kernel/sched_ext/state", Some("enabled\n")),
+            ("sys/kernel/sched_ext/root/ops", Some("simple\n")),
+        ];
         let failure = obstacle(&changes).expect("an obstacle").failure();
         assert_eq!(failure.exit, Exit::Unavailable);
-        assert!(failure.message.contains("attached: simple"), "{}", failure.message);
+        assert!(
+            failure.message.contains("attached: simple"),
+            "{}",
+            failure.message
+        );
         let busy = rustix::io::Errno::BUSY.raw_os_error();
-        assert!(attach_failure(&host(&changes).1, busy, "busy").message.contains("attached: simple"));
+        assert!(
+            attach_failure(&host(&changes).1, busy, "busy")
+                .message
+                .contains("attached: simple")
+        );
     }
 
     #[test]
     fn k07_busy_without_another_scheduler_does_not_claim_one() {
-        let failure = attach_failure(&host(&[]).1, rustix::io::Errno::BUSY.raw_os_error(), "Device or resource busy");
-        assert_eq!((failure.exit, failure.code), (Exit::Unavailable, "attach-failed"));
-        assert!(failure.message.contains("no other scheduler is attached"), "{}", failure.message);
+        let failure = attach_failure(
+            &host(&[]).1,
+            rustix::io::Errno::BUSY.raw_os_error(),
+            "Device or resource busy",
+        );
+        assert_eq!(
+            (failure.exit, failure.code),
+            (Exit::Unavailable, "attach-failed")
+        );
+        assert!(
+            failure.message.contains("no other scheduler is attached"),
+            "{}",
+            failure.message
+        );
     }
 }

@@ -1,0 +1,55 @@
+//! One file for each command: what it reads, what it prints, how it ends.
+
+pub mod check;
+pub mod client;
+pub mod explain;
+pub mod reload;
+pub mod run;
+pub mod show;
+pub mod status;
+pub mod test;
+pub mod threads;
+
+use std::path::PathBuf;
+
+use twopool_policy::compile::{Compiled, compile};
+
+use crate::cli::{Format, Global};
+use crate::exit::{Exit, Failure};
+use crate::host::input::{Location, PolicySet};
+use crate::host::names::HostNames;
+use crate::output;
+use crate::report::Report;
+
+/// The policies that a list of PATHs means; without any, the one of `--policy`.
+fn locations(paths: &[PathBuf], global: &Global) -> Vec<Location> {
+    let named = if paths.is_empty() {
+        std::slice::from_ref(&global.policy)
+    } else {
+        paths
+    };
+    named
+        .iter()
+        .map(|path| Location::of_argument(path, global.policy_dir.as_deref()))
+        .collect()
+}
+
+/// Reads and compiles one policy. An invalid one is not a failure.
+fn read_and_compile(location: &Location) -> Result<Compiled, Failure> {
+    Ok(compile(&PolicySet::read(location)?.inputs, &HostNames))
+}
+
+/// The policy of `--policy`, if it is valid; else its document is the command's result.
+fn valid_policy(global: &Global, format: Format) -> Result<Result<Compiled, Exit>, Failure> {
+    let location = Location::of_argument(&global.policy, global.policy_dir.as_deref());
+    let compiled = read_and_compile(&location)?;
+    if compiled.is_valid() {
+        return Ok(Ok(compiled));
+    }
+    let report = Report::of(&compiled, output::stderr_colour());
+    output::error_text(&report.text);
+    if format == Format::Json {
+        output::json(&report.document)?;
+    }
+    Ok(Err(Exit::Rejected))
+}

@@ -1,0 +1,130 @@
+//! `run`: the daemon, from preflight to the end.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use tracing::{info, warn};
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::{Global, LogFormat, Run};
+use crate::daemon::control::ControlSocket;
+use crate::daemon::event_loop::{Daemon, Event};
+use crate::daemon::reload::{Candidate, Outcome, load, run_worker};
+use crate::daemon::{signals, watch};
+use crate::exit::{Exit, Failure};
+use crate::host::input::Location;
+use crate::kernel::engine::SchedExt;
+use crate::kernel::preflight::Host;
+use crate::output;
+
+/// Runs until told to stop.
+pub fn run(_: &Run, global: &Global) -> Result<Exit, Failure> {
+    start_log(global.log_format);
+    let host = Host::new("/");
+    if let Some(obstacle) = host.obstacle() {
+        return Err(obstacle.failure());
+    }
+    let location = absolute(global).map_err(|error| internal("the policy's path", &error))?;
+    let first = match first_policy(&location)? {
+        Ok(candidate) => candidate,
+        Err(exit) => return Ok(exit),
+    };
+    let (events, inbox) = channel();
+    // From here on a signal is an event: a half-started daemon ends cleanly too.
+    signals::serve(events.clone()).map_err(|error| internal("signals", &error))?;
+    let socket = ControlSocket::bind(&global.runtime_dir)?;
+    let (jobs, work) = channel();
+    let engine = SchedExt::new(host, global.state_dir.clone());
+    let (hash, rules) = (first.hash.clone(), first.rules.len());
+    let daemon = Daemon::start(engine, first, jobs, global.state_dir.clone())?;
+    info!(%hash, rules, policy = %location.label(), "attached");
+    spawn("worker", events.clone(), {
+        let location = location.clone();
+        move |events| run_worker(&location, &work, &events)
+    })?;
+    spawn("watch", events.clone(), move |events| {
+        watch::run_watcher(&location, &events)
+    })?;
+    socket
+        .serve(events)
+        .map_err(|error| internal("the control socket", &error))?;
+    tell_supervisor(&[sd_notify::NotifyState::Ready]);
+    let exit = daemon.run(&inbox);
+    tell_supervisor(&[sd_notify::NotifyState::Stopping]);
+    Ok(exit)
+}
+
+/// The policy of the start; the inner error: it is not valid.
+fn first_policy(location: &Location) -> Result<Result<Candidate, Exit>, Failure> {
+    match load(location, None) {
+        Outcome::Valid(candidate) => {
+            if candidate.report.warnings > 0 {
+                warn!(
+                    "the policy has warnings:\n{}",
+                    candidate.report.text.trim_end()
+                );
+            }
+            Ok(Ok(*candidate))
+        }
+        Outcome::Rejected { report, .. } => {
+            output::error_text(&report.text);
+            output::error_text(&format!("error: {} is not valid\n", location.label()));
+            Ok(Err(Exit::BadPolicy))
+        }
+        Outcome::Unfinished { message } => Err(Failure::new(Exit::NoInput, "no-input", message)),
+        Outcome::Seen => unreachable!("no hash was named"),
+    }
+}
+
+/// Notifications come with absolute paths, whatever the daemon's arguments were.
+fn absolute(global: &Global) -> io::Result<Location> {
+    let absolute = |path: PathBuf| std::path::absolute(path);
+    let location = Location::of_argument(&global.policy, global.policy_dir.as_deref());
+    Ok(Location {
+        policy: location.policy.map(absolute).transpose()?,
+        drop_ins: location.drop_ins.map(absolute).transpose()?,
+    })
+}
+
+fn spawn(
+    name: &str,
+    events: Sender<Event>,
+    body: impl FnOnce(Sender<Event>) + Send + 'static,
+) -> Result<(), Failure> {
+    let spawned = thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || body(events));
+    spawned
+        .map(drop)
+        .map_err(|error| internal("a thread", &error))
+}
+
+fn internal(what: &str, error: &io::Error) -> Failure {
+    Failure::new(
+        Exit::Unavailable,
+        "start-failed",
+        format!("{what} cannot be set up: {error}"),
+    )
+}
+
+/// Without a supervisor there is nobody to tell.
+fn tell_supervisor(states: &[sd_notify::NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        warn!(%error, "the supervisor was not told");
+    }
+}
+
+/// Logs to standard error; `RUST_LOG` chooses what, information and worse by default.
+fn start_log(format: LogFormat) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_target(false);
+    match format {
+        LogFormat::Text => log.with_ansi(output::stderr_colour()).init(),
+        LogFormat::Json => log.json().init(),
+    }
+}

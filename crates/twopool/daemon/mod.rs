@@ -1,0 +1,16 @@
+//! The daemon: one loop that owns all state, and threads that send it events.
+//!
+//! Never on a scheduling path: a daemon that is stopped or slow delays reloads and figures.
+
+pub mod control;
+pub mod event_loop;
+pub mod protocol;
+pub mod reload;
+pub mod reloads;
+pub mod signals;
+pub mod state;
+pub mod status;
+pub mod watch;
+
+#[cfg(test)]
+mod tests;

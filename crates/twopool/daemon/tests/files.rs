@@ -1,0 +1,214 @@
+//! Saves of every kind: what the daemon must notice, and what must change nothing.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use twopool_telemetry::{ReloadResult, Status};
+
+use super::{Running, text};
+use crate::exit::Exit;
+
+/// Replaces a file in one step.
+pub fn save_by_rename(path: &Path, text: &str) {
+    let temporary = path.with_extension("toml.tmp");
+    fs::write(&temporary, text).expect("written");
+    fs::rename(&temporary, path).expect("renamed");
+}
+
+#[test]
+fn l01_any_number_of_saves_by_rename_reload() {
+    let running = Running::start();
+    for round in 0..5 {
+        let thread = format!("tmp-{round}");
+        save_by_rename(&running.policy(), &text(&thread));
+        running.kernel.wait_for(&thread);
+    }
+    for round in 0..5 {
+        let thread = format!("backup-{round}");
+        fs::rename(running.policy(), running.conf().join("policy.toml~")).expect("renamed");
+        fs::write(running.policy(), text(&thread)).expect("written");
+        running.kernel.wait_for(&thread);
+    }
+    let before = running.kernel.count();
+    // What editors leave beside the file is no reason to do anything.
+    for name in ["4913", ".policy.toml.swp"] {
+        fs::write(running.conf().join(name), "x").expect("written");
+        fs::remove_file(running.conf().join(name)).expect("removed");
+    }
+    assert_eq!(running.reload().result, Some(ReloadResult::Unchanged));
+    assert_eq!(running.kernel.count(), before);
+    assert_eq!(running.stop(), Exit::Done);
+}
+
+#[test]
+fn l02_a_swapped_link_reloads() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let conf = directory.path().join("conf");
+    fs::create_dir_all(conf.join("..v0")).expect("created");
+    fs::write(conf.join("..v0/policy.toml"), text("first")).expect("written");
+    symlink("..v0", conf.join("..data")).expect("linked");
+    symlink("..data/policy.toml", conf.join("policy.toml")).expect("linked");
+    let running = Running::start_in(directory);
+    for round in 1..=3 {
+        let (thread, version) = (format!("swap-{round}"), format!("..v{round}"));
+        fs::create_dir(conf.join(&version)).expect("created");
+        fs::write(conf.join(&version).join("policy.toml"), text(&thread)).expect("written");
+        symlink(&version, conf.join("..data_tmp")).expect("linked");
+        fs::rename(conf.join("..data_tmp"), conf.join("..data")).expect("renamed");
+        fs::remove_dir_all(conf.join(format!("..v{}", round - 1))).expect("removed");
+        running.kernel.wait_for(&thread);
+    }
+    // The file itself rewritten behind the links.
+    fs::write(conf.join("..v3/policy.toml"), text("behind")).expect("written");
+    running.kernel.wait_for("behind");
+}
+
+#[test]
+fn l03_an_empty_file_never_changes_the_policy() {
+    let running = Running::start();
+    fs::write(running.policy(), "").expect("truncated");
+    let verdict = running.reload();
+    assert_eq!(
+        (verdict.result, verdict.epoch),
+        (Some(ReloadResult::Rejected), 1)
+    );
+    assert!(verdict.text.contains("is empty"), "{}", verdict.text);
+    assert_eq!(running.kernel.count(), 1);
+    fs::write(running.policy(), text("written")).expect("written");
+    assert_eq!(running.kernel.wait_for("written"), 2);
+}
+
+#[test]
+fn l05_bad_policies_change_nothing_and_the_next_good_one_applies() {
+    let running = Running::start();
+    for (bad, code) in [
+        ("pool = \"fast\"", "unknown-pool"),
+        (
+            "pool = \"critical\"\nthread = { regex = '(' }",
+            "invalid-regex",
+        ),
+    ] {
+        save_by_rename(
+            &running.policy(),
+            &format!("version = 1\ndefault = \"background\"\n[[rule]]\n{bad}\n"),
+        );
+        let has_code = |status: &Status| {
+            status.last_reload.as_ref().is_some_and(|last| {
+                last.result == ReloadResult::Rejected
+                    && last.diagnostics.iter().any(|found| found["code"] == code)
+            })
+        };
+        let status = running.wait_for_status(has_code);
+        assert_eq!(
+            (status.policy.epoch, status.rules[0].name.as_str()),
+            (1, "rule first")
+        );
+    }
+    save_by_rename(&running.policy(), &text("good"));
+    running.kernel.wait_for("good");
+    let status = running.wait_for_status(|status| status.policy.epoch == 2);
+    assert_eq!(
+        status.last_reload.expect("tried").result,
+        ReloadResult::Applied
+    );
+    assert_eq!(running.kernel.count(), 2);
+}
+
+#[test]
+fn l07_a_file_or_directory_that_comes_back_is_seen() {
+    let running = Running::start();
+    fs::remove_file(running.policy()).expect("removed");
+    assert_eq!(running.reload().result, Some(ReloadResult::Rejected));
+    fs::write(running.policy(), text("back")).expect("written");
+    running.kernel.wait_for("back");
+
+    fs::remove_dir_all(running.conf()).expect("removed");
+    fs::create_dir(running.conf()).expect("created");
+    fs::write(running.policy(), text("again")).expect("written");
+    running.kernel.wait_for("again");
+
+    let other = running.directory.path().join("conf.new");
+    fs::create_dir(&other).expect("created");
+    fs::write(other.join("policy.toml"), text("swapped")).expect("written");
+    fs::rename(running.conf(), running.directory.path().join("conf.old")).expect("renamed");
+    fs::rename(other, running.conf()).expect("renamed");
+    running.kernel.wait_for("swapped");
+}
+
+#[test]
+fn l09_a_directory_in_place_of_the_file_keeps_the_policy() {
+    let running = Running::start();
+    fs::remove_file(running.policy()).expect("removed");
+    fs::create_dir(running.policy()).expect("created");
+    let verdict = running.reload();
+    assert_eq!(verdict.result, Some(ReloadResult::Rejected));
+    assert!(
+        verdict.text.contains("it is a directory"),
+        "{}",
+        verdict.text
+    );
+    fs::remove_dir(running.policy()).expect("removed");
+    fs::write(running.policy(), text("file")).expect("written");
+    running.kernel.wait_for("file");
+}
+
+#[test]
+fn drop_ins_that_come_and_go_are_seen() {
+    let running = Running::start();
+    let drop_ins = running.conf().join("policy.d");
+    fs::create_dir(&drop_ins).expect("created");
+    fs::write(
+        drop_ins.join("10-x.toml"),
+        "[[rule]]\nname = \"x\"\npool = \"critical\"\nthread = \"dropped\"\n",
+    )
+    .expect("written");
+    running.kernel.wait_for("dropped");
+    assert_eq!(
+        running
+            .wait_for_status(|status| status.policy.epoch == 2)
+            .rules
+            .len(),
+        2
+    );
+    fs::remove_file(drop_ins.join("10-x.toml")).expect("removed");
+    assert_eq!(
+        running
+            .wait_for_status(|status| status.policy.epoch == 3)
+            .rules
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn a_reload_that_waits_sees_the_file_as_it_is_now() {
+    let running = Running::start();
+    for round in 0..20 {
+        save_by_rename(&running.policy(), &text(&format!("now-{round}")));
+        let verdict = running.reload();
+        // The watcher may have been faster; then there is nothing left to do.
+        assert!(
+            matches!(
+                verdict.result,
+                Some(ReloadResult::Applied | ReloadResult::Unchanged)
+            ),
+            "{verdict:?}"
+        );
+        assert_eq!(running.status().rules[0].name, format!("rule now-{round}"));
+    }
+}
+
+#[test]
+fn a_comment_alone_is_another_policy_file_and_touching_it_is_not() {
+    let running = Running::start();
+    let contents = fs::read_to_string(running.policy()).expect("readable");
+    save_by_rename(&running.policy(), &contents);
+    let verdict = running.reload();
+    assert_eq!(
+        (verdict.result, verdict.epoch),
+        (Some(ReloadResult::Unchanged), 1)
+    );
+    save_by_rename(&running.policy(), &format!("# why\n{contents}"));
+    assert_ne!(running.reload().hash, verdict.hash);
+}

@@ -1,0 +1,156 @@
+//! Memory shared with the kernel program: the generated skeleton, and the only `unsafe` of the
+//! program.
+//!
+//! Three things need it: reading variables that the kernel program writes at the same time,
+//! filling a policy map through a mapping (one system call less per page than copying 4 MiB), and
+//! the generated code itself. Everything else decodes bytes.
+//!
+//! Invariant: the layout that the policy compiler writes (`twopool_policy::image`) is the layout
+//! that the C compiler made of `bpf/intf.h`; the program does not compile otherwise.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::io;
+use std::mem::{offset_of, size_of};
+use std::os::fd::BorrowedFd;
+use std::ptr;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use twopool_policy::image::{FIELDS, Image};
+
+/// Generated from the BPF object by build.rs.
+#[allow(
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::pedantic,
+    dead_code,
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals
+)]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/twopool.skel.rs"));
+}
+
+pub use generated::{OpenTwopoolSkel, TwopoolSkel, TwopoolSkelBuilder, types};
+
+/// Names and offsets of fields of the C struct.
+macro_rules! c_field {
+    ($($field:ident)*) => {
+        &[$((stringify!($field), offset_of!(types::policy_image, $field)),)*]
+    };
+}
+
+/// `struct policy_image` as the C compiler laid it out, in the order of `FIELDS`.
+const C_FIELDS: &[(&str, usize)] = c_field! {
+    abi epoch words rule_count plane_rows rows names name_slots name_dims cgroup user group hint
+    nice_row flags_row alt_rule rules pools steal_ns sizing_interval_ns background_wait_ns
+    hint_boost_ns hint_share_permille pool_used pool
+};
+
+const _: () = {
+    assert!(size_of::<types::policy_image>() == Image::full_len());
+    assert!(C_FIELDS.len() == FIELDS.len());
+    let mut i = 0;
+    while i < FIELDS.len() {
+        assert!(
+            C_FIELDS[i].1 == FIELDS[i].1,
+            "an offset in image.rs is not the C compiler's"
+        );
+        i += 1;
+    }
+};
+
+/// Variables of the kernel program that it changes while we look.
+#[derive(Debug, Clone, Copy)]
+pub struct Variables {
+    bss: *const types::bss,
+}
+
+impl Variables {
+    /// The variables of a loaded program. They live as long as `'static`: the mapping belongs to
+    /// an object that its owner never frees while it holds this.
+    pub fn of(bss: &types::bss) -> Self {
+        Self { bss }
+    }
+
+    /// The kernel's reason to end the scheduler; 0 while it has none.
+    pub fn exit_kind(self) -> u32 {
+        // SAFETY: `bss` points into the mapped .bss of an object that outlives `self` (see `of`);
+        // the kernel program may store to it at any time, hence volatile.
+        unsafe { ptr::read_volatile(&raw const (*self.bss).exit_report.kind) }
+    }
+
+    /// What the kernel said about the end; call once `exit_kind` is not 0: it is written last.
+    pub fn exit_report(self) -> types::exit_report {
+        // SAFETY: as above. The kernel program writes the report once, before `exit_kind`.
+        unsafe { ptr::read_volatile(&raw const (*self.bss).exit_report) }
+    }
+
+    /// Bit per CPU: online, as the kernel program has it.
+    pub fn online(self) -> [u64; CPU_WORDS] {
+        // SAFETY: as above; each word may be older or newer than the next, which a report bears.
+        unsafe { ptr::read_volatile(&raw const (*self.bss).online) }
+    }
+
+    /// Bit per CPU and pool: owned.
+    pub fn owned(self) -> [[u64; CPU_WORDS]; 2] {
+        // SAFETY: as for `online`.
+        unsafe { ptr::read_volatile(&raw const (*self.bss).owned) }
+    }
+}
+
+/// `CPU_WORDS` of `bpf/intf.h`.
+pub const CPU_WORDS: usize = 16;
+
+/// Copies an image into the value of a fresh policy map, whose memory is zero.
+///
+/// # Errors
+/// The kernel cannot map the value.
+///
+/// # Panics
+/// If the image is longer than the value: the compiler's limits rule that out.
+pub fn fill_policy_map(map: BorrowedFd<'_>, image: &[u8]) -> io::Result<()> {
+    assert!(image.len() <= size_of::<types::policy_image>());
+    let length = size_of::<types::policy_image>();
+    // SAFETY: a new mapping at an address of the kernel's choice aliases nothing.
+    let value: *mut c_void = unsafe {
+        mmap(
+            ptr::null_mut(),
+            length,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::SHARED,
+            map,
+            0,
+        )?
+    };
+    // SAFETY: the mapping holds `length` >= `image.len()` writable bytes, and nobody else has the
+    // map yet: it is published after this returns.
+    unsafe { ptr::copy_nonoverlapping(image.as_ptr(), value.cast::<u8>(), image.len()) };
+    // SAFETY: this very mapping, used by nobody any more.
+    unsafe { munmap(value, length)? };
+    Ok(())
+}
+
+/// Text of a C string in a fixed array; bytes that are not UTF-8 are replaced.
+pub fn c_text(chars: &[i8]) -> String {
+    let bytes: Vec<u8> = chars
+        .iter()
+        .map(|c| c.cast_unsigned())
+        .take_while(|byte| *byte != 0)
+        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_have_the_same_names_on_both_sides() {
+        let ours: Vec<&str> = FIELDS.iter().map(|(name, _, _)| *name).collect();
+        let c: Vec<&str> = C_FIELDS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(ours, c);
+    }
+}

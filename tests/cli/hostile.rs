@@ -1,0 +1,175 @@
+//! Inputs that nobody should have, and outputs that nobody reads. The program answers and ends.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::process::Stdio;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::{POLICY, Place, Run};
+
+#[test]
+fn a_fifo_is_refused_without_waiting_for_a_writer() {
+    let place = Place::empty();
+    let fifo = place.path().join("policy.toml");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a FIFO");
+    for arguments in [
+        "check policy.toml",
+        "show --policy policy.toml",
+        "test policy.toml",
+    ] {
+        let run = place.run(arguments).ends_with(66);
+        assert_eq!(
+            run.stderr,
+            "error: cannot read policy.toml: it is a pipe; use - to read standard input\n"
+        );
+    }
+    let place = Place::with(POLICY);
+    mknodat(
+        CWD,
+        place.path().join("threads.tsv"),
+        FileType::Fifo,
+        Mode::RUSR,
+        0,
+    )
+    .expect("a FIFO");
+    place
+        .run("explain --policy policy.toml --threads threads.tsv")
+        .ends_with(66);
+}
+
+#[test]
+fn a_device_is_refused() {
+    let run = Place::empty().run("check /dev/zero").ends_with(66);
+    assert_eq!(run.stderr, "error: cannot read /dev/zero: it is a device\n");
+}
+
+#[test]
+fn a_directory_without_a_policy_and_one_in_place_of_it() {
+    let place = Place::empty();
+    fs::create_dir_all(place.path().join("conf/policy.toml")).expect("created");
+    fs::create_dir(place.path().join("empty")).expect("created");
+    let run = place.run("check conf").ends_with(66);
+    assert_eq!(
+        run.stderr,
+        "error: cannot read conf/policy.toml: it is a directory\n"
+    );
+    let run = place.run("check empty").ends_with(66);
+    assert_eq!(
+        run.stderr,
+        "error: cannot read empty/policy.toml: no such file or directory\n"
+    );
+}
+
+#[test]
+fn a_huge_file_is_not_read_whole() {
+    let place = Place::empty();
+    // Sparse: a terabyte that no test machine could hold in memory.
+    File::create(place.path().join("policy.toml"))
+        .and_then(|file| file.set_len(1 << 40))
+        .expect("a sparse file");
+    let document = place
+        .run("check policy.toml --format json")
+        .ends_with(1)
+        .json();
+    assert_eq!(document["diagnostics"][0]["code"], "limit-exceeded");
+}
+
+#[test]
+fn bytes_that_are_not_text_are_an_error_with_a_place() {
+    let place = Place::empty();
+    place.write(
+        "policy.toml",
+        b"version = 1\ndefault = \"back\xffground\"\n",
+    );
+    let document = place
+        .run("check policy.toml --format json")
+        .ends_with(1)
+        .json();
+    assert_eq!(document["diagnostics"][0]["code"], "syntax");
+    assert_eq!(document["diagnostics"][0]["range"]["start"]["line"], 2);
+    let random: Vec<u8> = (0..4096_u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
+    place.write("policy.toml", random);
+    place.run("check policy.toml").ends_with(1);
+}
+
+#[test]
+fn an_empty_file_is_an_error() {
+    let place = Place::with("");
+    let document = place
+        .run("check policy.toml --format json")
+        .ends_with(1)
+        .json();
+    assert_eq!(document["diagnostics"][0]["code"], "empty-policy");
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_66() {
+    let place = Place::with(POLICY);
+    if rustix::process::geteuid().is_root() {
+        // Root reads everything; a loop of links cannot be read by anybody.
+        fs::remove_file(place.path().join("policy.toml")).expect("removed");
+        std::os::unix::fs::symlink("policy.toml", place.path().join("policy.toml"))
+            .expect("linked");
+    } else {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(
+            place.path().join("policy.toml"),
+            fs::Permissions::from_mode(0),
+        )
+        .expect("changed");
+    }
+    let run = place.run("check policy.toml").ends_with(66);
+    assert!(
+        run.stderr.starts_with("error: cannot read policy.toml: "),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let place = Place::with(POLICY);
+    let mut child = place
+        .command()
+        .args(["show", "--policy", "policy.toml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let mut stderr = String::new();
+    child
+        .stderr
+        .take()
+        .expect("piped")
+        .read_to_string(&mut stderr)
+        .expect("readable");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn a_full_disk_under_standard_output_is_an_error() {
+    let place = Place::with(POLICY);
+    let full = File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("a device");
+    let output = place
+        .command()
+        .args(["show", "--policy", "policy.toml"])
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .output()
+        .expect("the program runs");
+    let run = Run::of(output).ends_with(69);
+    assert!(
+        run.stderr
+            .starts_with("error: cannot write to standard output: "),
+        "{}",
+        run.stderr
+    );
+}
