@@ -65,10 +65,10 @@ codes! {
     EmptyPolicy "empty-policy" Error "A file without any content.";
     FailedTest "failed-test" Error "A `[[test]]` table whose expectation does not hold.";
     NameTooLong "name-too-long" Warning "An exact name of more than 15 bytes; the kernel keeps 15.";
-    UnreachableRule "unreachable-rule" Warning "A rule that no thread can reach, because earlier rules take all of its threads.";
+    UnreachableRule "unreachable-rule" Warning "A rule whose threads are all taken by an earlier one.";
     DuplicateRule "duplicate-rule" Warning "A rule with the same conditions as an earlier one.";
     TruncationClash "truncation-clash" Warning "Two names that are equal once cut to 15 bytes.";
-    CommOnlyElevation "comm-only-elevation" Warning "A rule into `critical` that any user can claim by renaming a thread.";
+    CommOnlyElevation "comm-only-elevation" Warning "A rule into `critical` that a rename is enough to claim.";
     LooksLikeRegex "looks-like-regex" Warning "A glob that reads like a regex.";
     LooksLikeGlob "looks-like-glob" Warning "A regex that reads like a glob.";
     SuspiciousEscape "suspicious-escape" Warning "An escape in double quotes that TOML turned into another character.";

@@ -25,6 +25,7 @@ mod options;
 mod pattern;
 pub mod policy;
 pub mod resolve;
+pub mod suggest;
 mod syntax;
 pub mod testing;
 pub mod text;

@@ -193,6 +193,11 @@ fn regex(text: &Text, diagnostics: &mut Vec<Diagnostic>) -> Option<String> {
     }
 }
 
+const WHOLE_VALUE: &str = "a regex matches the whole value: say what stands before and after, \
+    as in `(.*-)?x(-.*)?`";
+const TWO_RULES: &str = "\"everything but X\" takes two rules: an earlier `[[rule]]` that takes X, \
+    then this one without the look-around; or add `not = { .. }` to this rule";
+
 struct RegexFault {
     code: Code,
     range: Option<std::ops::Range<usize>>,
@@ -210,7 +215,7 @@ fn check_regex(text: &str) -> Result<String, RegexFault> {
             range: None,
             summary: "this regex looks around".to_owned(),
             label: Some("word boundaries and `(?m)` anchors are not available".to_owned()),
-            help: Some("a regex matches the whole value: say what stands before and after, as in `(.*-)?x(-.*)?`".to_owned()),
+            help: Some(WHOLE_VALUE.to_owned()),
         });
     }
     // A trailing comment of `(?x)` would swallow what is put behind; a newline ends it.
@@ -268,7 +273,7 @@ fn syntax_fault(text: &str, error: &regex_syntax::Error) -> RegexFault {
     let (label, help) = if look_around {
         (
             "look-around is not available".to_owned(),
-            Some("\"everything but X\" takes two rules: an earlier `[[rule]]` that takes X, then this one without the look-around; or add `not = { .. }` to this rule".to_owned()),
+            Some(TWO_RULES.to_owned()),
         )
     } else if text.starts_with('*') {
         (

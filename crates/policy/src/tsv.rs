@@ -5,11 +5,11 @@
 
 use std::fmt;
 
-use crate::keys::nearest;
 use crate::limits::{MAX_HINT, MAX_ID};
 use crate::options::sched;
 use crate::pattern::normalise_bytes;
 use crate::policy::Sched;
+use crate::suggest::nearest;
 use crate::thread::{Thread, cut, without_workqueue};
 
 /// The columns, in the order that `write` gives them. The first one is required.

@@ -6,8 +6,9 @@ use twopool_diag::{Code, Diagnostic};
 use super::read::{Node, Reader};
 use super::scalar::quoted_list;
 use super::{ConditionOptions, Form, NumberItem, Numbers, PatternOptions, sched};
-use crate::keys::{self, Key, Kind, nearest};
+use crate::keys::{self, Key, Kind};
 use crate::policy::Sched;
+use crate::suggest::nearest;
 
 impl Reader<'_> {
     /// One condition into its place. `key` must be a condition of the table of keys.

@@ -13,8 +13,9 @@ use twopool_diag::{Code, Diagnostic, FileId, Span};
 
 use super::scalar::quoted_list;
 use super::{Options, Setting, Value};
-use crate::keys::{self, Key, nearest};
+use crate::keys::{self, Key};
 use crate::policy::Pool;
+use crate::suggest::nearest;
 use crate::syntax::{Tree, span};
 
 /// A value with its place, as the parser gives it.

@@ -3,7 +3,7 @@
 //! Pure functions from text to value; a failure says what is wrong and, where there is one, how to
 //! fix it. Places and keys are the reader's business.
 
-use crate::keys::nearest;
+use crate::suggest::nearest;
 
 /// Why a text is no such value.
 #[derive(Debug, Clone, PartialEq, Eq)]

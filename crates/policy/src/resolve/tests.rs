@@ -3,10 +3,10 @@
 use twopool_diag::{Code, Diagnostic};
 
 use super::{Context, NOBODY};
-use crate::keys::nearest;
 use crate::options::{IdOptions, Options, TestOptions};
 use crate::pattern::normalise;
 use crate::policy::{At, Pool, Rule, Sched, Test};
+use crate::suggest::nearest;
 use crate::thread::{Thread, cut};
 
 impl Context<'_> {
