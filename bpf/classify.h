@@ -169,24 +169,39 @@ static void cgroup_row_of_walk(const struct policy_image *img, struct scratch *s
 	resolve_planes(img, &s->acc, &s->cgroup_row);
 }
 
-/* Takes the row from the cache, and the state if `want_state`. False if it is not there. */
-static bool cache_load(const struct cgroup_cache *c, struct scratch *s, u32 epoch, bool want_state)
+/* Takes the row from the cache. False if it is not there. */
+static bool cache_load_row(const struct cgroup_cache *c, struct scratch *s, u32 epoch)
 {
 	if (k_read_once(c->epoch) != epoch)
 		return false;
 	k_mb();
 	for (u32 i = 0; i < MAX_ROW_WORDS; i++)
 		s->cgroup_row.w[i] = c->row[i];
-	if (want_state) {
-		for (u32 i = 0; i < MAX_DFAS; i++)
-			s->walk.q[i] = c->q[i];
-		for (u32 i = 0; i < MAX_PATH_UNITS; i++)
-			s->walk.d[i] = c->d[i];
-		for (u32 i = 0; i < MAX_PLANE_WORDS; i++)
-			s->walk.acc.w[i] = c->acc[i];
-	}
 	k_mb();
 	return k_read_once(c->epoch) == epoch;
+}
+
+/* Takes the state from the cache. It goes through `spare`: if the second look at the epoch fails,
+ * s->walk must still be the parent's state, from which the caller then walks. */
+static bool cache_load_walk(const struct cgroup_cache *c, struct scratch *s, u32 epoch)
+{
+	if (!cache_load_row(c, s, epoch))
+		return false;
+	for (u32 i = 0; i < MAX_DFAS; i++)
+		s->spare.q[i] = c->q[i];
+	for (u32 i = 0; i < MAX_PATH_UNITS; i++)
+		s->spare.d[i] = c->d[i];
+	for (u32 i = 0; i < MAX_PLANE_WORDS; i++)
+		s->spare.acc.w[i] = c->acc[i];
+	k_mb();
+	if (k_read_once(c->epoch) != epoch)
+		return false;
+	for (u32 i = 0; i < MAX_DFAS; i++)
+		s->walk.q[i] = s->spare.q[i];
+	for (u32 i = 0; i < MAX_PATH_UNITS; i++)
+		s->walk.d[i] = s->spare.d[i];
+	s->walk.acc = s->spare.acc;
+	return true;
 }
 
 static void cache_store(struct cgroup_cache *c, const struct scratch *s, u32 epoch)
@@ -218,7 +233,7 @@ static void cgroup_step(const struct policy_image *img, struct scratch *s, struc
 {
 	struct cgroup_cache *c = k_cgroup_storage(cgroup_caches, cgrp, true);
 
-	if (c && cache_load(c, s, img->epoch, true))
+	if (c && cache_load_walk(c, s, img->epoch))
 		return;
 	s->text[0] = '/';
 	walk_text(img, &img->cgroup, s, 1 + k_cgroup_name(cgrp, s->text + 1));
@@ -240,7 +255,7 @@ static void cgroup_row(const struct policy_image *img, struct scratch *s, struct
 		return;
 	}
 	c = k_cgroup_storage(cgroup_caches, cgrp, false);
-	if (c && cache_load(c, s, img->epoch, false))
+	if (c && cache_load_row(c, s, img->epoch))
 		return;
 	walk_start(img, &img->cgroup, s);
 	k_for(level, 1, depth + 1) {

@@ -54,6 +54,7 @@ struct scratch {
 	struct facts facts;		/* of the thread that is being classified */
 	u64 text_len;			/* of a component that is being collected, see probe.h */
 	struct walk_state walk;
+	struct walk_state spare;	/* on its way from a cache */
 	struct plane_row acc;		/* of a finished value */
 	struct alt_row row;		/* alternatives that nothing has ruled out so far */
 	struct alt_row cgroup_row;

@@ -15,7 +15,7 @@ mod ffi;
 pub use cgroup::{Cgroup, Fingerprint, Watched};
 
 use twopool_policy::eval::{Class, thread_key};
-use twopool_policy::image::{Image, RULE_HINTS};
+use twopool_policy::image::{Image, RULE_HINTS, offset};
 use twopool_policy::policy::Pool;
 use twopool_policy::thread::Thread;
 
@@ -50,6 +50,14 @@ impl Buffer {
         let mut image = image.clone();
         image.set_epoch(epoch);
         self.load_bytes(image.as_bytes());
+    }
+
+    /// Numbers the image anew, as publishing the same policy again would.
+    pub fn set_epoch(&mut self, epoch: u32) {
+        let at = offset::EPOCH;
+        let mut bytes = self.words[at / 8].to_ne_bytes();
+        bytes[at % 8..at % 8 + 4].copy_from_slice(&epoch.to_ne_bytes());
+        self.words[at / 8] = u64::from_ne_bytes(bytes);
     }
 
     /// Replaces the image by any bytes, at most [`Image::full_len`] of them.
