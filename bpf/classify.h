@@ -242,21 +242,22 @@ static void cgroup_step(const struct policy_image *img, struct scratch *s, struc
 		cache_store(c, s, img->epoch);
 }
 
-/* Puts the row of a thread's cgroup into s->cgroup_row. The path is never built: a child's state
- * is its parent's walked over "/name". About 45 instructions a byte where nothing is cached, once
- * per cgroup and image. */
-static void cgroup_row(const struct policy_image *img, struct scratch *s, struct cgroup *cgrp)
+/* Puts the row of a thread's cgroup into s->cgroup_row. The path is never built: a child's state is
+ * its parent's walked over "/name". About 45 instructions a byte where nothing is cached, once per
+ * cgroup and image. Not inlined: its stack must not add to that of class_of(). */
+static __noinline int cgroup_row(const struct policy_image *img, struct scratch *s,
+				 struct cgroup *cgrp)
 {
 	struct cgroup_cache *c;
 	s32 depth = cgrp->level, level;
 
 	if (depth <= 0) {
 		cgroup_row_of_root(img, s);
-		return;
+		return 0;
 	}
 	c = k_cgroup_storage(cgroup_caches, cgrp, false);
 	if (c && cache_load_row(c, s, img->epoch))
-		return;
+		return 0;
 	walk_start(img, &img->cgroup, s);
 	k_for(level, 1, depth + 1) {
 		struct cgroup *at = k_cgroup_ancestor(cgrp, level);
@@ -266,6 +267,7 @@ static void cgroup_row(const struct policy_image *img, struct scratch *s, struct
 		cgroup_step(img, s, at);
 		k_cgroup_release(at);
 	}
+	return 0;
 }
 
 /* ---- threads ---- */
@@ -331,8 +333,8 @@ static inline bool image_usable(const struct policy_image *img)
 	return img && img->abi == IMAGE_ABI && img->epoch;
 }
 
-/* The class that a snapshot gives. Not inlined: several callbacks need it, and it is rare. */
-static __noinline bool classify(const struct policy_image *img, struct scratch *s,
+/* The class that a snapshot gives. */
+static inline bool classify(const struct policy_image *img, struct scratch *s,
 				struct cgroup *cgrp, const struct thread_key *key,
 				struct thread_class *class)
 {
