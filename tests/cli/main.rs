@@ -70,10 +70,12 @@ impl Place {
         }
     }
 
+    /// The directory itself.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
+    /// Writes a file below it.
     pub fn write(&self, name: &str, text: impl AsRef<[u8]>) {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().expect("a parent")).expect("created");
@@ -116,12 +118,16 @@ impl Place {
 /// What a run left.
 #[derive(Debug)]
 pub struct Run {
+    /// `None`: a signal ended it.
     pub code: Option<i32>,
+    /// All of it.
     pub stdout: String,
+    /// All of it.
     pub stderr: String,
 }
 
 impl Run {
+    /// Of a program that ended.
     pub fn of(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
         Self {

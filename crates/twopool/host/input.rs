@@ -79,11 +79,6 @@ pub struct ReadError {
 }
 
 impl ReadError {
-    /// Whether the file is simply not there (yet).
-    pub fn is_missing(&self) -> bool {
-        self.cause.kind() == io::ErrorKind::NotFound
-    }
-
     /// One line for people.
     pub fn message(&self) -> String {
         // The system's own text without its number: "No such file or directory (os error 2)".
@@ -304,12 +299,18 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_policy_is_told_apart_from_an_unreadable_one() {
+    fn a_file_that_cannot_be_read_is_named_with_the_reason() {
         let directory = files(&[("dir.toml/x", "")]);
         let read = |name: &str| read_file(&directory.path().join(name)).expect_err("not readable");
-        assert!(read("none.toml").is_missing());
+        let error = read("none.toml");
+        assert!(
+            error
+                .message()
+                .ends_with("none.toml: no such file or directory"),
+            "{}",
+            error.message()
+        );
         let error = read("dir.toml");
-        assert!(!error.is_missing());
         assert!(
             error.message().ends_with("dir.toml: it is a directory"),
             "{}",

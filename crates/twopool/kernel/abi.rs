@@ -14,9 +14,11 @@ use std::io;
 use std::mem::{offset_of, size_of};
 use std::os::fd::BorrowedFd;
 use std::ptr;
+use std::sync::atomic::{Ordering, fence};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use twopool_policy::image::{FIELDS, Image};
+use twopool_policy::policy::Pool;
 
 /// Generated from the BPF object by build.rs.
 #[allow(
@@ -76,29 +78,50 @@ impl Variables {
     }
 
     /// The kernel's reason to end the scheduler; 0 while it has none.
-    pub fn exit_kind(self) -> u32 {
+    fn exit_kind(self) -> u32 {
         // SAFETY: `bss` points into the mapped .bss of an object that outlives `self` (see `of`);
         // the kernel program may store to it at any time, hence volatile.
         unsafe { ptr::read_volatile(&raw const (*self.bss).exit_report.kind) }
     }
 
-    /// What the kernel said about the end; call once `exit_kind` is not 0: it is written last.
-    pub fn exit_report(self) -> types::exit_report {
-        // SAFETY: as above. The kernel program writes the report once, before `exit_kind`.
-        unsafe { ptr::read_volatile(&raw const (*self.bss).exit_report) }
+    /// What the kernel said about the end; `None` while it has not ended the scheduler.
+    pub fn exit_report(self) -> Option<Box<types::exit_report>> {
+        if self.exit_kind() == 0 {
+            return None;
+        }
+        // The kernel program writes the kind last; nothing below may be read before it.
+        fence(Ordering::Acquire);
+        let mut report = Box::<types::exit_report>::new_uninit();
+        // SAFETY: `bss` as in `exit_kind`. The report is written once, before the kind that was
+        // seen above. It is copied as memory: as a value, 64 KiB would pass through registers.
+        // All bytes are initialised after the copy, and every pattern of them is valid.
+        unsafe {
+            let source = &raw const (*self.bss).exit_report;
+            ptr::copy_nonoverlapping(source, report.as_mut_ptr(), 1);
+            Some(report.assume_init())
+        }
     }
 
     /// Bit per CPU: online, as the kernel program has it.
     pub fn online(self) -> [u64; CPU_WORDS] {
-        // SAFETY: as above; each word may be older or newer than the next, which a report bears.
-        unsafe { ptr::read_volatile(&raw const (*self.bss).online) }
+        // SAFETY: `bss` as in `exit_kind`; taking an address reads nothing.
+        read_words(unsafe { &raw const (*self.bss).online })
     }
 
-    /// Bit per CPU and pool: owned.
-    pub fn owned(self) -> [[u64; CPU_WORDS]; 2] {
-        // SAFETY: as for `online`.
-        unsafe { ptr::read_volatile(&raw const (*self.bss).owned) }
+    /// Bit per CPU: owned by a pool.
+    pub fn owned(self, pool: Pool) -> [u64; CPU_WORDS] {
+        // SAFETY: as for `online`; the array has an element for each pool.
+        read_words(unsafe { &raw const (*self.bss).owned[pool as usize] })
     }
+}
+
+/// Reads words of the kernel program's memory. Each may be older or newer than the next, which a
+/// report bears.
+fn read_words(words: *const [u64; CPU_WORDS]) -> [u64; CPU_WORDS] {
+    let first = words.cast::<u64>();
+    // SAFETY: callers pass the address of a live array of `CPU_WORDS` words, which the kernel
+    // program may write at any time, hence volatile.
+    std::array::from_fn(|index| unsafe { ptr::read_volatile(first.add(index)) })
 }
 
 /// `CPU_WORDS` of `bpf/intf.h`.

@@ -195,15 +195,14 @@ impl Attached {
 
     /// Why the kernel ended it, if it did.
     pub fn ejection(&self) -> Option<Ejection> {
-        (self.variables.exit_kind() != 0).then(|| Ejection::decode(&self.variables.exit_report()))
+        self.variables
+            .exit_report()
+            .map(|report| Ejection::decode(&report))
     }
 
     /// The online CPUs that a pool owns, ascending.
     pub fn owned_cpus(&self, pool: Pool) -> Vec<u32> {
-        let (owned, online) = (
-            self.variables.owned()[pool as usize],
-            self.variables.online(),
-        );
+        let (owned, online) = (self.variables.owned(pool), self.variables.online());
         let has = |cpu: &u32| {
             (owned[*cpu as usize / 64] & online[*cpu as usize / 64]) >> (cpu % 64) & 1 == 1
         };
