@@ -81,7 +81,10 @@ pub fn policy_text(seed: u64) -> String {
         1 => 0,
         _ => 1 + r.below(12),
     };
-    let contains = r.one_in(16);
+    let shape = Shape {
+        contains: r.one_in(16),
+        is_long: rules > 50,
+    };
     for i in 0..rules {
         writeln!(out, "[[rule]]\nname = \"r{i}\"\npool = \"{}\"", pool(r))
             .expect("a string takes every write");
@@ -95,7 +98,7 @@ pub fn policy_text(seed: u64) -> String {
         if r.one_in(8) {
             out.push_str("hints = true\n");
         }
-        rule_conditions(r, contains, rules, &mut out);
+        rule_conditions(r, shape, rules, &mut out);
     }
     out
 }
@@ -108,10 +111,19 @@ fn pool(r: &mut Random) -> &'static str {
     }
 }
 
-fn rule_conditions(r: &mut Random, contains: bool, rules: usize, out: &mut String) {
+/// What kind of policy is being made.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// All name patterns are globs that contain a word.
+    contains: bool,
+    /// So many rules that they must share the room for automata.
+    is_long: bool,
+}
+
+fn rule_conditions(r: &mut Random, shape: Shape, rules: usize, out: &mut String) {
     // A rule without conditions hides all later ones, so it stays rare in long lists.
     let least = usize::from(!r.one_in(20 + rules));
-    let own = conditions(r, least, contains);
+    let own = conditions(r, least, shape);
     for (key, value) in &own {
         writeln!(out, "{key} = {value}").expect("a string takes every write");
     }
@@ -119,13 +131,33 @@ fn rule_conditions(r: &mut Random, contains: bool, rules: usize, out: &mut Strin
     let branch = if rules > 50 { 20 } else { 3 };
     if r.one_in(branch) {
         let tables: Vec<String> = (0..1 + r.below(3))
-            .map(|_| inline(&conditions(r, 1, false)))
+            .map(|_| {
+                inline(&conditions(
+                    r,
+                    1,
+                    Shape {
+                        contains: false,
+                        ..shape
+                    },
+                ))
+            })
             .collect();
         writeln!(out, "any = [{}]", tables.join(", ")).expect("a string takes every write");
     }
     if r.one_in(branch) {
-        writeln!(out, "not = {}", inline(&conditions(r, 1, false)))
-            .expect("a string takes every write");
+        writeln!(
+            out,
+            "not = {}",
+            inline(&conditions(
+                r,
+                1,
+                Shape {
+                    contains: false,
+                    ..shape
+                }
+            ))
+        )
+        .expect("a string takes every write");
     }
 }
 
@@ -137,14 +169,14 @@ fn inline(conditions: &[(&'static str, String)]) -> String {
     format!("{{ {} }}", parts.join(", "))
 }
 
-fn conditions(r: &mut Random, least: usize, contains: bool) -> Vec<(&'static str, String)> {
+fn conditions(r: &mut Random, least: usize, shape: Shape) -> Vec<(&'static str, String)> {
     let mut out: Vec<(&'static str, String)> = Vec::new();
     let wanted = least * (1 + r.below(2)) + usize::from(r.one_in(6));
     while out.len() < wanted {
         let (key, value) = match r.below(20) {
-            0..=6 => ("thread", listed(r, |r| name_pattern(r, contains))),
-            7..=9 => ("process", listed(r, |r| name_pattern(r, contains))),
-            10..=13 => ("cgroup", listed(r, cgroup_pattern)),
+            0..=6 => ("thread", listed(r, |r| name_pattern(r, shape))),
+            7..=9 => ("process", listed(r, |r| name_pattern(r, shape))),
+            10..=13 => ("cgroup", listed(r, |r| cgroup_pattern(r, shape.is_long))),
             14 => ("user", listed(r, |r| id(r, &["root", "ads", "nosuchuser"]))),
             15 => ("group", listed(r, |r| id(r, &["root", "nosuchgroup"]))),
             16 => ("nice", listed(r, |r| range(r, -20, 19))),
@@ -207,9 +239,16 @@ fn word(r: &mut Random, most: usize) -> String {
     if out.is_empty() { "w".to_owned() } else { out }
 }
 
-fn name_pattern(r: &mut Random, contains: bool) -> String {
-    if contains {
+fn name_pattern(r: &mut Random, shape: Shape) -> String {
+    if shape.contains {
         return format!("\"*{}*\"", word(r, 6));
+    }
+    if shape.is_long && !r.one_in(3) {
+        return match r.below(4) {
+            0 | 1 => format!("{{ exact = \"{}\" }}", word(r, 15)),
+            2 => format!("{{ prefix = \"{}\" }}", word(r, 8)),
+            _ => format!("\"{}*{}\"", word(r, 5), word(r, 5)),
+        };
     }
     match r.below(10) {
         0..=2 => format!("{{ exact = \"{}\" }}", word(r, 15)),
@@ -259,7 +298,7 @@ fn path(r: &mut Random, most: usize) -> String {
         .collect()
 }
 
-fn cgroup_pattern(r: &mut Random) -> String {
+fn cgroup_pattern(r: &mut Random, is_long: bool) -> String {
     match r.below(10) {
         0 | 1 => format!(
             "{{ under = '{}' }}",
@@ -284,16 +323,18 @@ fn cgroup_pattern(r: &mut Random) -> String {
                 regex_syntax::escape(&path(r, 2))
             )
         }
-        _ => format!("'{}'", path_glob(r)),
+        _ => format!("'{}'", path_glob(r, is_long)),
     }
 }
 
-fn path_glob(r: &mut Random) -> String {
+/// Globs with several `**` are the ones that a policy cannot have many of.
+fn path_glob(r: &mut Random, is_long: bool) -> String {
     let mut out = String::new();
+    let most = if is_long { 1 } else { 3 };
     for _ in 0..1 + r.below(4) {
         out.push('/');
         match r.below(8) {
-            0 | 1 => out.push_str("**"),
+            0 | 1 if out.matches("**").count() < most => out.push_str("**"),
             2 => out.push('*'),
             3 => out.push_str(r.pick(&[
                 "*.slice",
