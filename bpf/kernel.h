@@ -94,7 +94,15 @@ enum {
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
-/* ---- kfuncs -------------------------------------------------------------------------------- */
+/* ---- kfuncs --------------------------------------------------------------------------------
+ *
+ * From 7.1 the kernel hands many of these a hidden last argument, struct bpf_prog_aux *, which its
+ * BTF must not show, beside a NAME_impl which shows it. Some builds of 7.1 and 7.2 have that wrong
+ * for a handful of kfuncs, another handful in each. The verifier then finds no NAME_impl, so no
+ * program can call them; libbpf says "func_proto incompatible" for a strong reference and takes a
+ * weak one for missing. Where an older way is left it is used; scx_bpf_create_dsq has none, and a
+ * kernel without it cannot run a scheduler that has queues.
+ */
 
 /* In every kernel served. */
 s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym;
