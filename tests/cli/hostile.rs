@@ -118,7 +118,7 @@ fn a_file_that_may_not_be_read_is_66() {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(
             place.path().join("policy.toml"),
-            fs::Permissions::from_mode(0),
+            fs::Permissions::from_mode(0o000),
         )
         .expect("changed");
     }

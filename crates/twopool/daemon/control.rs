@@ -20,7 +20,7 @@ use rustix::fs::{FlockOperation, flock};
 use tracing::{debug, warn};
 
 use super::event_loop::Event;
-use super::protocol::{MAX_REQUEST_BYTES, Request, Response, VERSION};
+use super::protocol::{MAX_REQUEST_BYTES, Refusal, Request, Response, VERSION};
 use crate::exit::{Exit, Failure};
 
 /// Name of the socket in the runtime directory.
@@ -167,15 +167,15 @@ fn serve_client(stream: &UnixStream, events: &Sender<Event>) -> io::Result<()> {
                 Response::refuse("not-permitted", "only root may do this")
             }
             Ok(request) => ask_loop(request, events),
-            Err(response) => response,
+            Err(refusal) => Response::from(refusal),
         };
         send(stream, &response)?;
     }
 }
 
-fn parse(line: &[u8]) -> Result<Request, Response> {
+fn parse(line: &[u8]) -> Result<Request, Refusal> {
     let request: Request = serde_json::from_slice(line).map_err(|error| {
-        Response::refuse(
+        Refusal::new(
             "bad-request",
             format!("the request is not understood: {error}"),
         )
@@ -185,7 +185,7 @@ fn parse(line: &[u8]) -> Result<Request, Response> {
             "the daemon speaks version {VERSION} of the control protocol, not {}",
             request.version
         );
-        return Err(Response::refuse("bad-version", message));
+        return Err(Refusal::new("bad-version", message));
     }
     Ok(request)
 }

@@ -90,13 +90,26 @@ impl Response {
 
     /// A refusal.
     pub fn refuse(code: &str, message: impl Into<String>) -> Self {
+        Refusal::new(code, message).into()
+    }
+}
+
+impl From<Refusal> for Response {
+    fn from(refusal: Refusal) -> Self {
         Self {
             version: VERSION,
             ok: None,
-            error: Some(Refusal {
-                code: code.to_owned(),
-                message: message.into(),
-            }),
+            error: Some(refusal),
+        }
+    }
+}
+
+impl Refusal {
+    /// A refusal.
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
         }
     }
 }

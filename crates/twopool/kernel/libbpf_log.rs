@@ -38,26 +38,23 @@ fn lock() -> std::sync::MutexGuard<'static, String> {
 }
 
 /// The one line of a log that says why loading failed: the verifier's last complaint before its
-/// statistics, else libbpf's last message.
+/// statistics, else libbpf's last message that is more than "it failed".
 pub fn verdict(log: &str) -> Option<&str> {
-    let worth_telling = |line: &&str| {
-        let line = line.trim();
-        !line.is_empty()
-            && !line.starts_with(';')
-            && !line.starts_with("processed ")
-            && !line.starts_with("-- END PROG LOAD LOG --")
-            && !line.starts_with(|c: char| c.is_ascii_digit())
-    };
     let within = log
         .split("-- BEGIN PROG LOAD LOG --")
         .nth(1)
         .and_then(|rest| rest.split("-- END PROG").next());
-    within
-        .unwrap_or(log)
-        .lines()
-        .rev()
-        .find(worth_telling)
-        .map(str::trim)
+    let lines = within.unwrap_or(log).lines().rev().map(str::trim);
+    lines.into_iter().find(|line| says_why(line))
+}
+
+fn says_why(line: &str) -> bool {
+    // Source lines, instructions and statistics of a verifier log; libbpf's closing lines.
+    let is_noise = line.starts_with([';', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
+        || line.starts_with("processed ")
+        || line.starts_with("libbpf: failed to load object")
+        || line.starts_with("libbpf: failed to load BPF skeleton");
+    !line.is_empty() && !is_noise
 }
 
 #[cfg(test)]
@@ -85,7 +82,9 @@ libbpf: prog 'on_enqueue': failed to load: -EACCES
 
     #[test]
     fn without_a_verifier_log_the_last_message_is_the_verdict() {
-        assert_eq!(verdict("libbpf: a\nlibbpf: b\n\n"), Some("libbpf: b"));
+        let log = "libbpf: a\nlibbpf: b\nlibbpf: failed to load object 'x'\n\
+                   libbpf: failed to load BPF skeleton 'x': -EINVAL\n\n";
+        assert_eq!(verdict(log), Some("libbpf: b"));
         assert_eq!(verdict(""), None);
     }
 }

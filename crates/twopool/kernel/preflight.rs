@@ -192,7 +192,10 @@ mod tests {
         ("sys/kernel/sched_ext/hotplug_seq", "3\n"),
     ];
 
-    fn host(changes: &[(&str, Option<&str>)]) -> (tempfile::TempDir, Host) {
+    /// A path below the root, and its content or `None` to remove it.
+    type Change<'a> = (&'a str, Option<&'a str>);
+
+    fn host(changes: &[Change<'_>]) -> (tempfile::TempDir, Host) {
         let root = tempfile::tempdir().expect("a temporary directory");
         let write = |path: &str, text: &str| {
             let path = root.path().join(path);
@@ -213,7 +216,7 @@ mod tests {
         (root, host)
     }
 
-    fn obstacle(changes: &[(&str, Option<&str>)]) -> Option<Obstacle> {
+    fn obstacle(changes: &[Change<'_>]) -> Option<Obstacle> {
         host(changes).1.obstacle()
     }
 
@@ -225,7 +228,7 @@ mod tests {
 
     #[test]
     fn k08_each_missing_thing_is_named() {
-        let cases: [(&[(&str, Option<&str>)], Obstacle); 6] = [
+        let cases: [(&[Change<'_>], Obstacle); 6] = [
             (
                 &[("proc/self/status", Some("CapEff:\t0000000000000000\n"))],
                 Obstacle::NotPermitted,

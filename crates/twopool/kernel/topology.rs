@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Most last-level caches that the kernel program tells apart; `MAX_LLCS` in `bpf/intf.h`.
 pub const MAX_LLCS: usize = 64;
@@ -233,7 +233,7 @@ fn read_word(path: &Path) -> Option<String> {
         .map(|text| text.trim().to_owned())
 }
 
-fn first_of(path: &PathBuf) -> Option<u32> {
+fn first_of(path: &Path) -> Option<u32> {
     read_list(path).ok()?.first().copied()
 }
 
