@@ -190,9 +190,10 @@ fn report(
 }
 
 /// What the columns of a written report mean.
-const COLUMNS: &str = "D: request p99 over that of the requests alone. Background: CPUs that the \
-batch threads used while requests arrived; over what the requests left of the machine, and over \
-what the same threads got in SCHED_IDLE. Two figures are two passes.";
+const COLUMNS: &str = "D: request p99 over that of the requests alone. Request CPUs: what their \
+threads were charged; the work is the same in every row, so what is more is overhead. Background: \
+CPUs that the batch threads used while requests arrived; over what the requests left of the \
+machine, and over what the same threads got in SCHED_IDLE. Two figures are two passes.";
 
 fn summary(scenario: &Scenario, blocks: &[Block]) -> Result<Table> {
     let alone = measure::kind(blocks, "alone")?.mean(|b| b.p99_ms);
@@ -203,6 +204,7 @@ fn summary(scenario: &Scenario, blocks: &[Block]) -> Result<Table> {
         "p99 ms",
         "p99.9 ms",
         "D",
+        "request CPUs",
         "background CPUs",
         "of what is left",
         "of SCHED_IDLE's",
@@ -228,6 +230,7 @@ fn summary(scenario: &Scenario, blocks: &[Block]) -> Result<Table> {
             kind.each(|b| b.p99_ms, 1),
             kind.each(|b| b.p999_ms, 1),
             format!("{:.3}", kind.mean(|b| b.p99_ms) / alone),
+            kind.each(|b| b.request_cpus, 3),
             kind.each(|b| b.background_cpus, 3),
             ratio(left),
             ratio(idle),

@@ -2,7 +2,7 @@
 # First process of the guest: mounts what a host has, runs one command, reports its exit status.
 #
 # Serial ports: ttyS0 kernel messages, ttyS1 standard output, ttyS2 standard error, ttyS3 the status.
-export PATH=/usr/local/bin:/usr/bin:/bin:/sbin HOME=/root TERM=dumb LANG=C.UTF-8
+export PATH=/usr/local/bin:/usr/bin:/bin:/sbin HOME=/root TERM=dumb NO_COLOR=1 LANG=C.UTF-8
 
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
