@@ -41,7 +41,8 @@ K_TASK_STORAGE(task_ctxs, struct task_ctx);
  *  - shared: one per pool and last-level cache, for threads that may run on all its CPUs;
  *  - own: one per pool and CPU, for threads that may not (pinned, migration disabled, a mask
  *    that cuts through the cache). In a shared queue such a thread would be passed over by CPUs
- *    that may not run it, and its wait would be nobody's business.
+ *    that may not run it, and its wait would be nobody's business. A thread that was preempted
+ *    waits here too: it goes on where its cache is warm, unless another CPU has nothing to do.
  *
  * All are made at init, for every possible CPU, so no policy and no hotplug ever needs a new one.
  */
@@ -72,12 +73,12 @@ struct cpu_state {
 	u64 run_start_ns;		/* when the current thread started */
 	u64 slice_ns;			/* the current thread's slice, to give again when it stays */
 	u64 pending_ns[NR_POOLS];	/* run here, not yet added to the pool's clock */
+	u64 own_since_ns[NR_POOLS];	/* when its own queue's turn began; 0 = not yet, see steal.h */
 	u64 grant_vt;			/* charged to a pool in advance for the grant below; 0 = none */
 	u8 grant;			/* enum grant_state */
 	u8 pool;			/* pool of the current thread; NR_POOLS = none of ours */
-	u8 turn;			/* own and shared queues take turns; bit p: pool p's next is shared */
+	u8 preempted;			/* the current thread was told to go for one of the other pool */
 	u8 pad[5];
-	u64 pad2[2];
 };
 
 enum grant_state {

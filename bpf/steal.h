@@ -21,20 +21,26 @@ static bool take(u32 index, u64 now)
 	return true;
 }
 
+/* For so long a CPU prefers its own queue; then the shared one gets a turn. A default background
+ * slice: a thread that is preempted in the middle of its slice is resumed before others start. */
+#define OWN_TURN_NS (20 * NSEC_PER_MSEC)
+
 /* The queues that this CPU serves in the first place. */
 static bool take_near(struct cpu_state *cs, u32 pool, s32 cpu, u64 now)
 {
-	u32 first = own_queue(pool, cpu), second = shared_queue(pool, llc_of(cpu));
-	u8 turn = 1 << pool;
+	u32 own = own_queue(pool, cpu);
+	u64 since = cs->own_since_ns[pool & (NR_POOLS - 1)];
 
-	if (cs->turn & turn) {
-		u32 swap = first;
-
-		first = second;
-		second = swap;
+	if ((!since || now - since < OWN_TURN_NS) && take(own, now)) {
+		if (!since)
+			cs->own_since_ns[pool & (NR_POOLS - 1)] = now;
+		return true;
 	}
-	cs->turn ^= turn;
-	return take(first, now) || take(second, now);
+	if (take(shared_queue(pool, llc_of(cpu)), now)) {
+		cs->own_since_ns[pool & (NR_POOLS - 1)] = 0;
+		return true;
+	}
+	return take(own, now);
 }
 
 /* Own queues of the cache's other CPUs. Rare: only threads with a mask land there. */

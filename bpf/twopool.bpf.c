@@ -134,6 +134,7 @@ static void preempt_cpu(s32 cpu, u32 pool)
 
 	if (c)
 		c->preemptions++;
+	cpu_state(cpu)->preempted = true;
 	k_kick(cpu, K_KICK_PREEMPT);
 }
 
@@ -151,6 +152,7 @@ static bool preempt_here(struct task_struct *p, struct task_ctx *t, const struct
 	c = k_map_value(pool_stats, pool);
 	if (c)
 		c->preemptions++;
+	cpu_state(cpu)->preempted = true;
 	k_insert(p, K_DSQ_LOCAL, t->class.slice_ns, enq_flags | K_ENQ_PREEMPT);
 	return true;
 }
@@ -238,6 +240,8 @@ void OPS(on_enqueue, struct task_struct *p, u64 enq_flags)
 		enqueue_bound(p, t, img, cpu, enq_flags);
 	else if ((enq_flags & K_ENQ_WAKEUP) && preempt_here(p, t, img, cpu, enq_flags))
 		return; /* select_cpu has just found no idle CPU */
+	else if (cpu_state(cpu)->preempted && !(enq_flags & K_ENQ_WAKEUP))
+		insert_into(p, t, own_queue(t->class.pool, cpu), enq_flags);
 	else if (is_restricted(p) && !covers_llc(p, llc_of(cpu)))
 		enqueue_masked(p, t, img, cpu, enq_flags);
 	else
@@ -356,6 +360,7 @@ void OPS(on_running, struct task_struct *p)
 	cs->run_start_ns = now;
 	cs->slice_ns = t->class.slice_ns;
 	cs->pool = pool;
+	cs->preempted = false;
 	if ((s64)(t->vtime - clock->vtime_now) > 0)
 		clock->vtime_now = t->vtime;
 	if (cs->grant == GRANT_TAKEN && pool == POOL_BACKGROUND) {
