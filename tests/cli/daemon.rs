@@ -85,7 +85,8 @@ fn refusals_and_nonsense_have_their_exit_codes() {
 #[test]
 fn a_rejected_reload_shows_why_and_ends_with_1() {
     let place = Place::empty();
-    let answer = "{\"version\":1,\"ok\":{\"result\":\"rejected\",\"epoch\":7,\"hash\":\"sha256:x\",\"check\":null,\"text\":\"error: it is bad\\n\"}}\n";
+    let answer = "{\"version\":1,\"ok\":{\"result\":\"rejected\",\"epoch\":7,\"hash\":\"sha256:x\",\
+                  \"check\":null,\"text\":\"error: it is bad\\n\"}}\n";
     let daemon = strange_daemon(&place, Some(answer));
     let run = place.run("reload --wait").ends_with(1);
     assert_eq!(

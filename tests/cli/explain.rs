@@ -68,7 +68,8 @@ fn everything_about_a_simulated_thread_can_be_said() {
 #[test]
 fn t03_a_name_cut_inside_a_character_is_shown_and_judged() {
     let place = Place::with(
-        "version = 1\ndefault = \"background\"\n[[rule]]\nname = \"x\"\npool = \"critical\"\nthread = { exact = \"process-name-t\u{f6}\u{f6}\" }\n",
+        "version = 1\ndefault = \"background\"\n\
+         [[rule]]\nname = \"x\"\npool = \"critical\"\nthread = { exact = \"process-name-t\u{f6}\u{f6}\" }\n",
     );
     let name = "process-name-t\u{f6}\u{f6}";
     let run = place
@@ -116,7 +117,8 @@ fn e01_a_thread_that_does_not_exist_is_one_line_and_66() {
     assert_eq!(run.json()["error"]["code"], "no-thread");
 }
 
-const TSV: &str = "thread\tprocess\tcgroup\tuid\nsrv-1\tadserver\t/\t7\nsrv-debug-1\tadserver\t/\t7\nx\tx\t/ads.slice/y\t0\n";
+const TSV: &str = "thread\tprocess\tcgroup\tuid\n\
+    srv-1\tadserver\t/\t7\nsrv-debug-1\tadserver\t/\t7\nx\tx\t/ads.slice/y\t0\n";
 
 #[test]
 fn a_file_of_threads_is_one_line_each() {

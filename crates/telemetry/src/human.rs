@@ -271,7 +271,8 @@ background         3       2.0 h          -          -  none
         );
         assert_eq!(
             value["rules"][0],
-            json!({ "index": 1, "name": "request path", "threads": 40, "matches": 41, "cpu_seconds": 90.0, "last_match_at": null })
+            json!({ "index": 1, "name": "request path", "threads": 40, "matches": 41,
+                "cpu_seconds": 90.0, "last_match_at": null })
         );
         assert_eq!(
             serde_json::from_value::<Status>(value).expect("reads back"),

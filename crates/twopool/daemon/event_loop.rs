@@ -218,11 +218,10 @@ impl<E: Engine> Daemon<E> {
     }
 
     fn ejected(&mut self, ejection: &Ejection) -> Option<Exit> {
-        error!(
-            "the kernel ejected the scheduler: {}\n{}",
-            ejection.summary(),
-            ejection.dump_head(20)
-        );
+        error!("the kernel ejected the scheduler: {}", ejection.summary());
+        if !ejection.dump.is_empty() {
+            info!("the dump begins:\n{}", ejection.dump_head(20));
+        }
         match ejection.save(&self.state_directory, &clock::now()) {
             Ok(path) => info!("the whole report is in {}", path.display()),
             Err(error) => warn!(%error, "the report could not be saved"),

@@ -148,7 +148,8 @@ mod tests {
 
     use super::*;
 
-    const GOOD: &str = "version = 1\ndefault = \"background\"\n[[rule]]\nname = \"a\"\npool = \"critical\"\nthread = \"x\"\n";
+    const GOOD: &str = "version = 1\ndefault = \"background\"\n\
+        [[rule]]\nname = \"a\"\npool = \"critical\"\nthread = \"x\"\n";
 
     fn loaded(directory: &Path, seen: Option<&str>) -> Outcome {
         load(&Location::of_argument(directory, None), seen)

@@ -227,7 +227,11 @@ fn drop_unknown_members(ops: &mut types::sched_ext_ops, btf: &Btf<'_>) {
             .any(|field| field.name == Some(OsStr::new(member)))
     };
     macro_rules! pointers {
-        ($($member:ident)*) => { $(if !known(stringify!($member).trim_start_matches("r#")) { ops.$member = ptr::null_mut(); })* };
+        ($($member:ident)*) => {
+            $(if !known(stringify!($member).trim_start_matches("r#")) {
+                ops.$member = ptr::null_mut();
+            })*
+        };
     }
     pointers! {
         select_cpu enqueue dequeue dispatch tick runnable running stopping quiescent r#yield set_weight

@@ -36,7 +36,8 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// A policy that puts threads named `thread` into the critical pool, by the rule `rule THREAD`.
 pub fn text(thread: &str) -> String {
     format!(
-        "version = 1\ndefault = \"background\"\n[[rule]]\nname = \"rule {thread}\"\npool = \"critical\"\nthread = \"{thread}\"\n"
+        "version = 1\ndefault = \"background\"\n\
+         [[rule]]\nname = \"rule {thread}\"\npool = \"critical\"\nthread = \"{thread}\"\n"
     )
 }
 
