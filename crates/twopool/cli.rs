@@ -5,7 +5,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use twopool_diag::Code;
 
 use crate::exit;
 
@@ -41,6 +43,7 @@ pub struct Cli {
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Common options")]
 pub struct Global {
     /// The policy file.
     #[arg(long, global = true, value_name = "PATH", default_value = DEFAULT_POLICY)]
@@ -111,6 +114,8 @@ pub enum Command {
     Status(Status),
     /// Every thread with its pool and rule, as the kernel program has it.
     Threads(Threads),
+    /// Explain a code that `check` reports, with a wrong and a right example.
+    ExplainCode(ExplainCode),
 }
 
 /// `check`.
@@ -179,7 +184,7 @@ Examples:
 )]
 pub struct Explain {
     /// A thread of this host, by its id.
-    #[arg(value_name = "TID", required_unless_present_any = ["thread", "threads"], conflicts_with_all = ["thread", "threads"])]
+    #[arg(value_name = "TID", value_parser = parse_tid, required_unless_present_any = ["thread", "threads"], conflicts_with_all = ["thread", "threads", "Simulated"])]
     pub tid: Option<i32>,
     /// A simulated thread, by its name.
     #[arg(long, value_name = "NAME", conflicts_with = "threads")]
@@ -187,12 +192,21 @@ pub struct Explain {
     /// Threads from a TSV file; - reads standard input.
     #[arg(long, value_name = "FILE")]
     pub threads: Option<PathBuf>,
-    /// What else the simulated thread is.
-    #[command(flatten)]
-    pub simulated: Simulated,
     /// Form of the result; with --threads one JSON object a line.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub format: Format,
+    /// What else the simulated thread is.
+    #[command(flatten)]
+    pub simulated: Simulated,
+}
+
+fn parse_tid(text: &str) -> Result<i32, String> {
+    match text.parse() {
+        Ok(tid) if tid > 0 => Ok(tid),
+        _ => {
+            Err("a thread id is a positive number; a simulated thread is --thread NAME".to_owned())
+        }
+    }
 }
 
 /// Properties of a simulated thread.
@@ -279,6 +293,22 @@ pub struct Status {
 /// `threads`.
 #[derive(Debug, Args)]
 pub struct Threads {
+    /// Form of the result.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub format: Format,
+}
+
+/// `explain-code`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  twopool explain-code                 all codes, one a line
+  twopool explain-code never-matches   what it means and how to fix it
+")]
+pub struct ExplainCode {
+    /// A code, as `check` shows it in brackets [default: list them all].
+    #[arg(value_name = "CODE", value_parser = PossibleValuesParser::new(Code::ALL.iter().map(|code| code.as_str())), hide_possible_values = true)]
+    pub code: Option<String>,
     /// Form of the result.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub format: Format,

@@ -38,6 +38,7 @@ fn dispatch(cli: &Cli) -> Exit {
         Command::Reload(args) => (cmd::reload::run(args, global), args.format),
         Command::Status(args) => (cmd::status::run(args, global), args.format),
         Command::Threads(args) => (cmd::threads::run(args, global), args.format),
+        Command::ExplainCode(args) => (cmd::explain_code::run(args), args.format),
     };
     result.unwrap_or_else(|failure| output::failure(&failure, format))
 }

@@ -1,4 +1,5 @@
-//! The one table of diagnostic codes. `docs/diagnostics/CODE.md` explains each.
+//! The one table of diagnostic codes. `docs/diagnostics/CODE.md` explains each, and is part of the
+//! program: a code without a page does not compile.
 
 /// Errors cannot be loaded; warnings load but look wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +44,18 @@ macro_rules! codes {
             pub fn severity(self) -> Severity {
                 match self { $(Code::$variant => Severity::$severity,)* }
             }
+
+            /// What the code means, with a wrong and a right example; Markdown.
+            pub fn page(self) -> &'static str {
+                match self {
+                    $(Code::$variant => include_str!(concat!("../../../docs/diagnostics/", $name, ".md")),)*
+                }
+            }
+
+            /// The code of a public name.
+            pub fn from_name(name: &str) -> Option<Code> {
+                match name { $($name => Some(Code::$variant),)* _ => None }
+            }
         }
     };
 }
@@ -79,4 +92,29 @@ codes! {
     SliceBelowTick "slice-below-tick" Warning "A slice shorter than this host's scheduler tick.";
     UnknownUser "unknown-user" Warning "A user or group name that this host does not know.";
     NoCgroup2 "no-cgroup2" Warning "Cgroup rules on a host without a cgroup v2 hierarchy.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Title and first sentence of a page come from the table, or the two would drift apart.
+    #[test]
+    fn every_page_begins_with_its_code_and_what_the_table_says() {
+        for code in Code::ALL {
+            let severity = match code.severity() {
+                Severity::Error => "Error",
+                Severity::Warning => "Warning",
+            };
+            let head = format!("# {}\n\n{severity}. {}\n\n", code.as_str(), code.summary());
+            let page = code.page();
+            assert!(
+                page.starts_with(&head),
+                "expected {head:?}, got {:?}",
+                page.get(..120)
+            );
+            assert_eq!(Code::from_name(code.as_str()), Some(*code));
+        }
+        assert_eq!(Code::from_name("no-such-code"), None);
+    }
 }

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod client;
 pub mod explain;
+pub mod explain_code;
 pub mod reload;
 pub mod run;
 pub mod show;
