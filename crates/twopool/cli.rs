@@ -190,7 +190,7 @@ pub struct Explain {
     #[arg(long, value_name = "NAME", conflicts_with = "threads")]
     pub thread: Option<OsString>,
     /// Threads from a TSV file; - reads standard input.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "Simulated")]
     pub threads: Option<PathBuf>,
     /// Form of the result; with --threads one JSON object a line.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
@@ -201,12 +201,8 @@ pub struct Explain {
 }
 
 fn parse_tid(text: &str) -> Result<i32, String> {
-    match text.parse() {
-        Ok(tid) if tid > 0 => Ok(tid),
-        _ => {
-            Err("a thread id is a positive number; a simulated thread is --thread NAME".to_owned())
-        }
-    }
+    text.parse()
+        .map_err(|_| "a thread id is a number; a simulated thread is --thread NAME".to_owned())
 }
 
 /// Properties of a simulated thread.

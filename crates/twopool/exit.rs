@@ -71,6 +71,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_manual_lists_every_code() {
+        let manual = include_str!("../../docs/operations.md");
+        let (_, table) = manual.split_once("## Exit codes").expect("the section");
+        let rows: Vec<String> = Exit::TABLE
+            .iter()
+            .map(|(code, doc)| format!("| {code} | {doc} |"))
+            .collect();
+        let listed: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+        assert_eq!(listed, rows);
+    }
+
+    #[test]
     fn codes_are_unique_and_in_order() {
         assert!(Exit::TABLE.windows(2).all(|pair| pair[0].0 < pair[1].0));
     }

@@ -2,6 +2,7 @@
 //! needs no kernel, also on inputs that nobody should have. The real binary, in its own directory.
 
 mod check;
+mod codes;
 mod daemon;
 mod explain;
 mod hostile;
@@ -164,6 +165,7 @@ fn help_names_every_command_and_exit_code() {
         "reload",
         "status",
         "threads",
+        "explain-code",
         "Examples:",
         "Exit codes:",
         "  86  ",

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{named, policy};
-use twopool_policy::explain::explain;
+use twopool_policy::explain::{Explanation, explain};
 use twopool_policy::naive::NaiveRegexes;
 use twopool_policy::resolve::{NOBODY, user_id};
 use twopool_policy::thread::Thread;
@@ -34,17 +34,21 @@ fn thread() -> Thread {
     }
 }
 
-#[test]
-fn the_json_has_the_public_shape() {
+fn explained() -> Explanation {
     let out = policy(RULES);
     let (policy, image) = (out.policy.as_ref().unwrap(), out.image.as_ref().unwrap());
     let thread = thread();
-    let why = explain(
+    explain(
         policy,
         &NaiveRegexes::new(policy),
         &thread,
         image.classify(&thread),
-    );
+    )
+}
+
+#[test]
+fn the_json_has_the_public_shape() {
+    let why = explained();
     let json = serde_json::to_value(&why).unwrap();
     assert_eq!(
         json,
@@ -74,15 +78,7 @@ fn the_json_has_the_public_shape() {
 
 #[test]
 fn people_read_the_verdict_first() {
-    let out = policy(RULES);
-    let (policy, image) = (out.policy.as_ref().unwrap(), out.image.as_ref().unwrap());
-    let thread = thread();
-    let why = explain(
-        policy,
-        &NaiveRegexes::new(policy),
-        &thread,
-        image.classify(&thread),
-    );
+    let why = explained();
     let expected = "\
 srv-1 of rank-eu7 -> critical by rule 2 `request path`; slice 1ms, weight 200
   cgroup /, uid 0, gid 0, nice -5, not leader, normal

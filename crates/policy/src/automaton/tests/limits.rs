@@ -12,13 +12,7 @@ struct Size {
 
 fn size(regexes: &[String], domain: Domain) -> Size {
     let (positions, rows) = (positions(regexes, domain), rows(regexes.len()));
-    let members: Vec<Member> = (0..regexes.len())
-        .map(|i| Member {
-            positions: &positions[i],
-            row: &rows[i],
-            text: &regexes[i],
-        })
-        .collect();
+    let members = members(regexes, &positions, &rows);
     let mut work = Work::new(WORK);
     let automata = plan(&members, domain, &mut work).unwrap();
     Size {
@@ -133,13 +127,7 @@ fn the_shortest_name_is_known() {
 fn work_that_runs_out_is_an_error_and_not_a_hang() {
     let regexes = path_workload(250);
     let (positions, rows) = (positions(&regexes, Domain::Path), rows(regexes.len()));
-    let members: Vec<Member> = (0..regexes.len())
-        .map(|i| Member {
-            positions: &positions[i],
-            row: &rows[i],
-            text: &regexes[i],
-        })
-        .collect();
+    let members = members(&regexes, &positions, &rows);
     let TooLarge(chosen) = plan(&members, Domain::Path, &mut Work::new(10_000)).unwrap_err();
     assert!(!chosen.is_empty());
 }

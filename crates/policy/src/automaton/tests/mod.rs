@@ -27,15 +27,26 @@ fn rows(count: usize) -> Vec<Vec<u64>> {
         .collect()
 }
 
+fn members<'a>(
+    regexes: &'a [String],
+    positions: &'a [Positions],
+    rows: &'a [Vec<u64>],
+) -> Vec<Member<'a>> {
+    regexes
+        .iter()
+        .zip(positions)
+        .zip(rows)
+        .map(|((text, positions), row)| Member {
+            positions,
+            row,
+            text,
+        })
+        .collect()
+}
+
 fn build(regexes: &[String], domain: Domain) -> Result<Automata, TooLarge> {
     let (positions, rows) = (positions(regexes, domain), rows(regexes.len()));
-    let members: Vec<Member> = (0..regexes.len())
-        .map(|i| Member {
-            positions: &positions[i],
-            row: &rows[i],
-            text: &regexes[i],
-        })
-        .collect();
+    let members = members(regexes, &positions, &rows);
     plan(&members, domain, &mut Work::new(WORK))
 }
 

@@ -231,17 +231,20 @@ fn a_name_ends_at_its_first_nul() {
     assert!(!taken(&image, &named("xy\0z")));
 }
 
+/// A random policy; not every one is valid.
+fn generated(seed: u64) -> Compiled {
+    let input = Input {
+        name: "p".to_owned(),
+        role: Role::Policy,
+        bytes: policy_text(seed).into_bytes(),
+    };
+    compile(&[input], &NoNames)
+}
+
 #[test]
 fn the_same_policy_always_gives_the_same_bytes() {
     for seed in 0..20 {
-        let text = policy_text(seed);
-        let input = Input {
-            name: "p".to_owned(),
-            role: Role::Policy,
-            bytes: text.into_bytes(),
-        };
-        let inputs = [input];
-        let (one, other) = (compile(&inputs, &NoNames), compile(&inputs, &NoNames));
+        let (one, other) = (generated(seed), generated(seed));
         assert_eq!(one.image, other.image, "seed {seed}");
     }
 }
@@ -250,13 +253,7 @@ fn the_same_policy_always_gives_the_same_bytes() {
 fn the_image_decides_as_the_rules_read() {
     let mut valid = 0;
     for seed in 0..150 {
-        let bytes = policy_text(seed).into_bytes();
-        let input = Input {
-            name: "p".to_owned(),
-            role: Role::Policy,
-            bytes,
-        };
-        let compiled = compile(&[input], &NoNames);
+        let compiled = generated(seed);
         let (Some(policy), Some(image)) = (compiled.policy, compiled.image) else {
             continue;
         };
@@ -278,13 +275,7 @@ fn the_image_decides_as_the_rules_read() {
 fn damaged_images_are_read_without_panic() {
     let mut random = Random::new(9);
     for seed in 0..40 {
-        let bytes = policy_text(seed).into_bytes();
-        let input = Input {
-            name: "p".to_owned(),
-            role: Role::Policy,
-            bytes,
-        };
-        let compiled = compile(&[input], &NoNames);
+        let compiled = generated(seed);
         let (Some(policy), Some(image)) = (compiled.policy, compiled.image) else {
             continue;
         };
