@@ -35,13 +35,15 @@ impl Archive {
             suites.join(", ")
         ));
         archive.write_sources(suites)?;
-        if let Err(error) = host::output(&mut archive.apt("apt-get", &["update"])) {
-            if !archive.has_lists() {
-                return Err(error.context("cannot read the package archive"));
-            }
-            host::loudly(
-                "the package archive cannot be reached: using the lists of an earlier day",
-            );
+        // apt reports success when it got nothing at all: what counts is whether there are lists.
+        let update = host::output(&mut archive.apt("apt-get", &["update"]));
+        match (update, archive.has_lists()) {
+            (Ok(_), true) => {}
+            (Ok(_), false) => bail!("the package archive cannot be reached"),
+            (Err(error), false) => return Err(error.context("cannot read the package archive")),
+            (Err(error), true) => host::loudly(format!(
+                "the package lists are of an earlier day or not complete: {error:#}"
+            )),
         }
         std::fs::write(archive.stamp(), "").context("cannot write into the cache")?;
         Ok(archive)

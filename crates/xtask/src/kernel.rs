@@ -70,25 +70,33 @@ pub fn find(host: &Host, spec: &Spec) -> Result<Option<Kernel>> {
     match spec {
         Spec::Image(path) => Kernel::from_image(path).map(Some),
         Spec::Series(series) => find_series(host, series),
-        Spec::Newest => {
-            for series in SERIES.iter().rev() {
-                if let Some(kernel) = find_series(host, series)? {
-                    return Ok(Some(kernel));
-                }
-            }
-            Ok(None)
-        }
+        Spec::Newest => first_at_hand(host, SERIES.iter().rev()),
     }
 }
 
 /// The oldest of `SERIES` that is at hand.
 pub fn find_oldest(host: &Host) -> Result<Option<Kernel>> {
-    for series in SERIES {
-        if let Some(kernel) = find_series(host, series)? {
-            return Ok(Some(kernel));
+    first_at_hand(host, SERIES.iter())
+}
+
+/// The first of these that is there. An archive that cannot be reached is no reason to give up
+/// while the cache has another series.
+fn first_at_hand<'a>(
+    host: &Host,
+    series: impl Iterator<Item = &'a &'a str>,
+) -> Result<Option<Kernel>> {
+    let mut problem = None;
+    for series in series {
+        match find_series(host, series) {
+            Ok(Some(kernel)) => return Ok(Some(kernel)),
+            Ok(None) => {}
+            Err(error) => {
+                host::loudly(format!("kernel {series}: {error:#}"));
+                problem.get_or_insert(error);
+            }
         }
     }
-    Ok(None)
+    problem.map_or(Ok(None), Err)
 }
 
 fn find_series(host: &Host, series: &str) -> Result<Option<Kernel>> {
