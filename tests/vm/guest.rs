@@ -7,6 +7,7 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -217,18 +218,25 @@ pub struct Class {
     pub epoch: u64,
 }
 
+/// What the kernel program holds of every thread that it has classified, by thread id; `None` when
+/// no daemon answers.
+pub fn classes() -> Option<BTreeMap<u32, Class>> {
+    let document = twopool_json(&["threads", "--format", "json"])?;
+    let rows = document["threads"].as_array()?;
+    let class = |row: &Value| {
+        let class = Class {
+            pool: row["pool"].as_str()?.to_owned(),
+            rule: row["rule"].as_u64().unwrap_or(0),
+            epoch: row["epoch"].as_u64()?,
+        };
+        Some((u32::try_from(row["tid"].as_u64()?).ok()?, class))
+    };
+    Some(rows.iter().filter_map(class).collect())
+}
+
 /// What the kernel program holds of a thread; `None` while it has not classified it.
 pub fn class_of(tid: u32) -> Option<Class> {
-    let document = twopool_json(&["threads", "--format", "json"])?;
-    let row = document["threads"]
-        .as_array()?
-        .iter()
-        .find(|row| row["tid"].as_u64() == Some(tid.into()))?;
-    Some(Class {
-        pool: row["pool"].as_str()?.to_owned(),
-        rule: row["rule"].as_u64().unwrap_or(0),
-        epoch: row["epoch"].as_u64()?,
-    })
+    classes()?.remove(&tid)
 }
 
 /// Waits until the kernel program has a thread in that pool.

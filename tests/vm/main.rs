@@ -11,6 +11,8 @@
 mod basics;
 mod guest;
 mod harness;
+mod load;
+mod reload;
 
 use std::process::ExitCode;
 
@@ -27,7 +29,10 @@ pub struct Test {
 }
 
 /// All topics, in the order in which they run. A topic is a file with its `TESTS`.
-const TOPICS: &[&[Test]] = &[basics::TESTS];
+const TOPICS: &[&[Test]] = &[
+    basics::TESTS,
+    reload::TESTS,
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
