@@ -78,7 +78,11 @@ mod tests {
             .iter()
             .map(|(code, doc)| format!("| {code} | {doc} |"))
             .collect();
-        let listed: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+        let listed: Vec<&str> = table
+            .lines()
+            .filter(|line| line.starts_with("| "))
+            .skip(1)
+            .collect();
         assert_eq!(listed, rows);
     }
 

@@ -37,8 +37,8 @@ fn words(words: &[&str]) -> String {
 
 fn duration(us: u64) -> String {
     match us {
-        _ if us >= 1_000_000 && us % 1_000_000 == 0 => format!("{}s", us / 1_000_000),
-        _ if us >= 1_000 && us % 1_000 == 0 => format!("{}ms", us / 1_000),
+        _ if us >= 1_000_000 && us.is_multiple_of(1_000_000) => format!("{}s", us / 1_000_000),
+        _ if us >= 1_000 && us.is_multiple_of(1_000) => format!("{}ms", us / 1_000),
         _ => format!("{us}us"),
     }
 }
