@@ -263,7 +263,8 @@ static inline u64 k_mask_word(const struct cpumask *mask, u32 i)
 static inline u64 k_idle_word(u32 i)
 {
 	const struct cpumask *mask = scx_bpf_get_idle_cpumask();
-	u64 word = k_mask_word(mask, i);
+	/* word 0 is all there is on most machines, and a plain load */
+	u64 word = i ? k_mask_word(mask, i) : mask->bits[0];
 
 	scx_bpf_put_idle_cpumask(mask);
 	return word;

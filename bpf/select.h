@@ -6,9 +6,9 @@
  * and a CPU whose bit was taken must be used or kicked, or it sleeps while work waits and nobody
  * finds it. So every claim below is returned to a caller that inserts there or kicks.
  *
- * Order: the previous CPU if it is idle and ours; an idle whole core, then an idle CPU, of our
- * pool, cache by cache outward; the same among the other pool's CPUs. Ownership is a preference
- * about caches, never a reason to wait.
+ * Order: the previous CPU if it is idle, whoever owns it; an idle whole core, then an idle CPU, of
+ * our pool, cache by cache outward; the same among the other pool's CPUs. Ownership is a
+ * preference about caches: never a reason to wait, nor to leave a warm one.
  */
 #ifndef TWOPOOL_SELECT_H
 #define TWOPOOL_SELECT_H
@@ -116,10 +116,8 @@ static bool owns(u32 pool, s32 cpu)
 }
 
 /* A whole core is better than the sibling of a busy CPU, if the search can find one. */
-static bool prev_is_best(u32 pool, s32 prev)
+static bool prev_is_best(s32 prev)
 {
-	if (!owns(pool, prev))
-		return false;
 	return !smt_active || (k_idle_smt_word((u32)prev >> 6) & cpu_bit(prev));
 }
 
@@ -131,7 +129,7 @@ static s32 pick_idle(struct task_struct *p, u32 pool, s32 prev)
 	s32 cpu = -1;
 	u32 i;
 
-	if (prev_is_best(pool, prev) && (allowed_word(&c, cpu_word(prev)) & cpu_bit(prev)) &&
+	if (prev_is_best(prev) && (allowed_word(&c, cpu_word(prev)) & cpu_bit(prev)) &&
 	    k_test_and_clear_idle(prev))
 		return prev;
 	if (!any_idle())
