@@ -9,10 +9,17 @@
 #![allow(missing_docs)]
 
 mod basics;
+mod classify;
+mod cpu;
+mod daemon;
 mod guest;
 mod harness;
 mod load;
+mod machine;
 mod reload;
+mod schedule;
+mod shares;
+mod start;
 
 use std::process::ExitCode;
 
@@ -31,7 +38,13 @@ pub struct Test {
 /// All topics, in the order in which they run. A topic is a file with its `TESTS`.
 const TOPICS: &[&[Test]] = &[
     basics::TESTS,
+    classify::TESTS,
+    schedule::TESTS,
+    shares::TESTS,
+    machine::TESTS,
     reload::TESTS,
+    daemon::TESTS,
+    start::TESTS,
 ];
 
 fn main() -> ExitCode {
