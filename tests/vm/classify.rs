@@ -1,170 +1,290 @@
-//! The kernel's own verdict: the program `probe` runs the very functions that classify real
-//! threads, on made-up ones. If the verifier's view of a loop or a compiler's shortcut changed what
-//! they compute, the native comparison would not see it.
+//! The kernel's classification equals the evaluator's, by which `check` and `explain` judge: on
+//! made-up threads, many of them, and on real ones. If the verifier's view of a loop or a compiler's
+//! shortcut changed what the kernel program computes, a comparison on the host would not see it.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::collections::HashSet;
+use std::fmt::Write;
 
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ProgramInput};
-use twopool_policy::compile::{Input, Role, compile};
-use twopool_policy::eval::{Class, thread_key};
 use twopool_policy::generate::{policy_text, threads};
 use twopool_policy::image::Image;
-use twopool_policy::policy::{Policy, Pool};
-use twopool_policy::resolve::NoNames;
 use twopool_policy::thread::Thread;
 
 use crate::Test;
+use crate::guest::kernel_series;
+use crate::probe::{PATH_LEN, Probe, compiled, load_log};
 
-#[allow(
-    unsafe_code,
-    missing_docs,
-    unreachable_pub,
-    dead_code,
-    clippy::all,
-    clippy::undocumented_unsafe_blocks
-)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/twopool.skel.rs"));
+pub const TESTS: &[Test] = &[
+    Test {
+        name: "classify::the_kernel_judges_as_the_evaluator_does",
+        cpus: 1,
+        limit_s: 300,
+        run: the_kernel_judges_as_the_evaluator_does,
+    },
+    Test {
+        name: "classify::deep_and_wide_cgroup_paths",
+        cpus: 1,
+        limit_s: 300,
+        run: deep_and_wide_cgroup_paths,
+    },
+    Test {
+        name: "classify::t03_names_are_bytes",
+        cpus: 1,
+        limit_s: 300,
+        run: t03_names_are_bytes,
+    },
+    Test {
+        name: "classify::sixteen_thousand_names_and_many_patterns",
+        cpus: 1,
+        limit_s: 600,
+        run: sixteen_thousand_names_and_many_patterns,
+    },
+    Test {
+        name: "classify::what_the_kernel_offers_is_used",
+        cpus: 1,
+        limit_s: 300,
+        run: what_the_kernel_offers_is_used,
+    },
+];
+
+/// How many of the threads a rule took, after comparing all of them.
+#[track_caller]
+fn compare(probe: &mut Probe, image: &Image, threads: &[Thread], what: &str) -> usize {
+    probe.publish(image);
+    let classes = probe.classes(threads);
+    assert_eq!(classes.len(), threads.len());
+    for (thread, class) in threads.iter().zip(&classes) {
+        assert_eq!(*class, image.classify(thread), "{what}: {thread:?}");
+    }
+    classes.iter().filter(|class| class.rule != 0).count()
 }
 
-pub const TESTS: &[Test] = &[Test {
-    name: "classify::the_kernel_judges_as_the_evaluator_does",
-    cpus: 1,
-    limit_s: 300,
-    run: the_kernel_judges_as_the_evaluator_does,
-}];
-
-const POLICIES: u64 = 40;
-/// `PROBE_BATCH` and `PROBE_PATH_LEN` of bpf/intf.h.
-const BATCH: usize = 64;
-const PATH_LEN: usize = 512;
-const BATCHES: usize = 2;
-
 fn the_kernel_judges_as_the_evaluator_does() {
-    let mut storage = std::mem::MaybeUninit::uninit();
-    let mut open = skeleton::TwopoolSkelBuilder::default()
-        .open(&mut storage)
-        .expect("the object is well formed");
-    open.maps
-        .twopool
-        .set_autocreate(false)
-        .expect("nothing is loaded yet");
-    for mut program in open.open_object_mut().progs_mut() {
-        let wanted = program.name() == "probe";
-        program.set_autoload(wanted);
-    }
-    let loaded = open.load().expect("the verifier takes the probe");
-    let (mut judged, mut taken) = (0, 0);
+    const POLICIES: u64 = 40;
+    const THREADS: usize = 128;
+    let mut probe = Probe::load();
+    let mut taken = 0;
     for seed in 0..POLICIES {
-        let (policy, image) = compiled(seed);
-        publish(&loaded.maps.policy, &image);
-        let threads = threads(seed, &policy, BATCH * BATCHES);
-        for batch in threads.chunks(BATCH) {
-            let classes = probe(&loaded, batch);
-            for (thread, class) in batch.iter().zip(classes) {
-                let expected = image.classify(thread);
-                assert_eq!(
-                    class,
-                    expected,
-                    "seed {seed}: {thread:?}\n{}",
-                    policy_text(seed)
-                );
-                judged += 1;
-                taken += u32::from(class.rule != 0);
-            }
-        }
+        let text = policy_text(seed);
+        let (policy, image) = compiled(&text);
+        let threads = threads(seed, &policy, THREADS);
+        taken += compare(
+            &mut probe,
+            &image,
+            &threads,
+            &format!("seed {seed}\n{text}"),
+        );
     }
-    // two thousand are promised; and threads that no rule takes would prove little
+    let judged = POLICIES as usize * THREADS;
+    // Threads that no rule takes would prove little.
+    assert!(taken > judged / 5, "{taken} of {judged} met a rule");
+}
+
+fn in_cgroup(path: String) -> Thread {
+    Thread {
+        cgroup: path.into_bytes(),
+        ..Thread::named(b"t")
+    }
+}
+
+/// As many components as fit, one component as long as may be, and what ends just short of either.
+fn deep_and_wide_cgroup_paths() {
+    let (_, image) = compiled(
+        r#"
+version = 1
+default = "background"
+[[rule]]
+pool = "critical"
+cgroup = "/**/leaf"
+[[rule]]
+pool = "critical"
+cgroup = { regex = "(/d)+/e" }
+[[rule]]
+pool = "critical"
+cgroup = "/w*w/**"
+"#,
+    );
+    let wide = |length: usize| format!("/w{}w", "x".repeat(length - 2));
+    let paths = [
+        ("/d".repeat(PATH_LEN / 2), 0),
+        (format!("{}/e", "/d".repeat(PATH_LEN / 2 - 1)), 2),
+        (format!("{}/leaf", "/d".repeat((PATH_LEN - 5) / 2)), 1),
+        (wide(255), 3),
+        (format!("{}{}", wide(255), wide(255)), 3),
+        (format!("{}/leaf", wide(255)), 1),
+        (format!("/x{}", wide(255)), 0),
+        (format!("{}y/leaf", wide(254)), 1),
+        (format!("{}y", wide(254)), 0),
+        ("/".to_owned(), 0),
+    ];
+    let threads: Vec<Thread> = paths
+        .iter()
+        .map(|(path, _)| in_cgroup(path.clone()))
+        .collect();
+    for (thread, (path, rule)) in threads.iter().zip(&paths) {
+        assert_eq!(image.classify(thread).rule, *rule, "{path}");
+    }
+    let taken = compare(&mut Probe::load(), &image, &threads, "paths");
+    assert_eq!(taken, paths.iter().filter(|(_, rule)| *rule != 0).count());
+}
+
+/// A name that the kernel cut in the middle of a character, and bytes that are no text at all.
+fn t03_names_are_bytes() {
+    let (_, image) = compiled(
+        r#"
+version = 1
+default = "background"
+[[rule]]
+pool = "critical"
+thread = { exact = "process-name-t\u00f6\u00f6" }
+[[rule]]
+pool = "critical"
+thread = { regex = '\xff+x?' }
+[[rule]]
+pool = "critical"
+thread = "a?b"
+"#,
+    );
+    let names: [(&[u8], u16); 7] = [
+        (b"process-name-t\xc3", 1),
+        (b"process-name-t", 0),
+        (b"process-name-t\xc2", 0),
+        (
+            b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+            2,
+        ),
+        (b"\xffx", 2),
+        (b"a\x80b", 3),
+        (b"a\xc3\xb6b", 0),
+    ];
+    let threads: Vec<Thread> = names.iter().map(|(name, _)| Thread::named(name)).collect();
+    for (thread, (name, rule)) in threads.iter().zip(names) {
+        assert_eq!(image.classify(thread).rule, rule, "{name:x?}");
+    }
+    compare(&mut Probe::load(), &image, &threads, "bytes");
+}
+
+/// The size of policy that is promised: every table of the image is in use, and large.
+fn sixteen_thousand_names_and_many_patterns() {
+    let (_, image) = compiled(&large_policy());
+    let mut threads = Vec::new();
+    for i in 0..256 {
+        let name = match i % 4 {
+            0 => format!("n{:05}", i * 62),
+            1 => format!("x{i}has{:02}y", i % 80),
+            2 => format!("pre{:02}-{i}", i % 80),
+            _ => format!("{i}-suf{:02}", i % 80),
+        };
+        let cgroup = match i % 3 {
+            0 => format!("/a/x{:02}.service/b{i}", i % 70),
+            1 => format!("/top/u{:02}/c", i % 70),
+            _ => format!("/k/p{i}/d-{i}.scope"),
+        };
+        threads.push(Thread {
+            cgroup: cgroup.into_bytes(),
+            ..Thread::named(name.as_bytes())
+        });
+    }
+    let taken = compare(&mut Probe::load(), &image, &threads, "large");
     assert!(
-        judged >= 2000 && taken > judged / 5,
-        "{taken} of {judged} met a rule"
+        (128..256).contains(&taken),
+        "{taken} of 256: all or none prove little"
     );
 }
 
-fn compiled(seed: u64) -> (Policy, Image) {
-    let input = Input {
-        name: "policy.toml".to_owned(),
-        role: Role::Policy,
-        bytes: policy_text(seed).into_bytes(),
+/// 16,000 exact names, 190 patterns of names and 120 of cgroups, each kind in a rule of its own.
+fn large_policy() -> String {
+    let mut text = "version = 1\ndefault = \"background\"\n".to_owned();
+    let mut rule = |condition: &str, patterns: Vec<String>| {
+        let list = patterns.join(", ");
+        writeln!(
+            text,
+            "[[rule]]\npool = \"critical\"\n{condition} = [{list}]"
+        )
+        .expect("a string takes every write");
     };
-    let result = compile(&[input], &NoNames);
-    let mut image = result.image.expect("generated policies compile");
-    image.set_epoch(seed as u32 + 1);
-    (result.policy.expect("it has an image"), image)
+    let each = |count: usize, pattern: fn(usize) -> String| (0..count).map(pattern).collect();
+    rule(
+        "cgroup",
+        each(60, |i| format!("\"/**/x{i:02}.service/**\"")),
+    );
+    rule(
+        "cgroup",
+        each(60, |i| format!("{{ under = \"/top/u{i:02}\" }}")),
+    );
+    rule("thread", each(16_000, |i| format!("\"n{i:05}\"")));
+    rule("thread", each(60, |i| format!("\"*has{i:02}*\"")));
+    rule(
+        "thread",
+        each(60, |i| format!("{{ prefix = \"pre{i:02}\" }}")),
+    );
+    rule("thread", each(60, |i| format!("\"*suf{i:02}\"")));
+    rule(
+        "process",
+        each(10, |i| format!("{{ regex = \"^(n|x)[0-9]*{i}$\" }}")),
+    );
+    text
 }
 
-/// As the daemon does: a new inner map, filled, then the slot.
-fn publish(slot: &impl MapCore, image: &Image) {
-    let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
-        sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
-        map_flags: libbpf_rs::libbpf_sys::BPF_F_MMAPABLE,
-        ..Default::default()
+/// Kernel functions that the program can do without, and the series that first has each. Their
+/// absence changes behaviour silently, so a mistake in a declaration must not look like absence.
+const KFUNCS: &[(&str, (u32, u32))] = &[
+    ("scx_bpf_dsq_insert", (6, 13)),
+    ("scx_bpf_dsq_insert_vtime", (6, 13)),
+    ("scx_bpf_dsq_move_to_local", (6, 13)),
+    ("scx_bpf_now", (6, 14)),
+    ("scx_bpf_dsq_insert___v2", (6, 19)),
+    ("__scx_bpf_dsq_insert_vtime", (6, 19)),
+    ("scx_bpf_task_set_slice", (6, 19)),
+    ("scx_bpf_dsq_move_to_local___v2", (7, 1)),
+];
+
+/// The others that the program calls: every kernel has them, or old ones alone.
+const OTHER_KFUNCS: &[&str] = &[
+    "scx_bpf_create_dsq",
+    "scx_bpf_kick_cpu",
+    "scx_bpf_test_and_clear_cpu_idle",
+    "scx_bpf_get_idle_cpumask",
+    "scx_bpf_get_idle_smtmask",
+    "scx_bpf_put_idle_cpumask",
+    "scx_bpf_task_cpu",
+    "bpf_cgroup_ancestor",
+    "bpf_cgroup_release",
+    "scx_bpf_dispatch",
+    "scx_bpf_dispatch_vtime",
+    "scx_bpf_consume",
+];
+
+fn what_the_kernel_offers_is_used() {
+    let _probe = Probe::load();
+    let log = load_log();
+    let resolved: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("resolved to "))
+        .filter_map(|line| line.split('\'').nth(1))
+        .collect();
+    println!("resolved: {resolved:?}");
+    let is_resolved = |name: &str| {
+        let variant = |symbol: &&&str| symbol.strip_prefix(name).is_some_and(is_flavour);
+        resolved.iter().any(|symbol| variant(&symbol))
     };
-    let size = Image::full_len();
-    let name = Some("policy_image");
-    let map =
-        MapHandle::create(MapType::Array, name, 4, size as u32, 1, &options).expect("an inner map");
-    let mut value = image.as_bytes().to_vec();
-    value.resize(size.next_multiple_of(8), 0);
-    let key = 0_u32.to_ne_bytes();
-    map.update(&key, &value, MapFlags::ANY).expect("its value");
-    let fd = map.as_fd().as_raw_fd().to_ne_bytes();
-    slot.update(&key, &fd, MapFlags::ANY).expect("the slot");
-}
-
-/// One run of the program over at most `BATCH` threads.
-fn probe(skel: &skeleton::TwopoolSkel<'_>, threads: &[Thread]) -> Vec<Class> {
-    let maps = &skel.maps;
-    for (index, thread) in (0_u32..).zip(threads) {
-        maps.probe_threads
-            .update(&index.to_ne_bytes(), &probe_thread(thread), MapFlags::ANY)
-            .expect("an entry of an array");
+    let btf = std::fs::read("/sys/kernel/btf/vmlinux").expect("the kernel has BTF");
+    let known: HashSet<&[u8]> = btf.split(|byte| *byte == 0).collect();
+    let is_known = |name: &str| known.contains(name.as_bytes());
+    for (name, since) in KFUNCS {
+        if kernel_series() >= *since {
+            assert!(is_known(name), "this kernel should have {name}");
+        }
     }
-    let mut arguments = [0; 8];
-    arguments[..4].copy_from_slice(&(threads.len() as u32).to_ne_bytes());
-    let output = skel
-        .progs
-        .probe
-        .test_run(ProgramInput {
-            context_in: Some(&mut arguments),
-            ..ProgramInput::default()
-        })
-        .expect("the program runs");
-    assert_eq!(output.return_value, 0, "busy, or no policy");
-    (0..threads.len() as u32)
-        .map(|index| {
-            let value = maps
-                .probe_classes
-                .lookup(&index.to_ne_bytes(), MapFlags::ANY)
-                .expect("an array can be read")
-                .expect("an entry of an array");
-            class(&value)
-        })
-        .collect()
-}
-
-/// `struct probe_thread`.
-fn probe_thread(thread: &Thread) -> Vec<u8> {
-    let mut bytes = vec![0; 56 + PATH_LEN];
-    bytes[..thread.thread.len()].copy_from_slice(&thread.thread);
-    bytes[16..16 + thread.process.len()].copy_from_slice(&thread.process);
-    bytes[32..40].copy_from_slice(&thread.user.to_ne_bytes());
-    bytes[40..48].copy_from_slice(&thread.group.to_ne_bytes());
-    bytes[48..52].copy_from_slice(&thread_key(thread).to_ne_bytes());
-    bytes[52..56].copy_from_slice(&(thread.cgroup.len() as u32).to_ne_bytes());
-    bytes[56..56 + thread.cgroup.len()].copy_from_slice(&thread.cgroup);
-    bytes
-}
-
-/// `struct thread_class`.
-fn class(bytes: &[u8]) -> Class {
-    let slice_ns = u64::from_ne_bytes(bytes[..8].try_into().expect("eight bytes"));
-    Class {
-        pool: Pool::ALL[usize::from(bytes[14])],
-        rule: u16::from_ne_bytes([bytes[12], bytes[13]]),
-        slice_us: slice_ns / 1000,
-        weight: u32::from_ne_bytes(bytes[8..12].try_into().expect("four bytes")),
-        hints: bytes[15] & 1 != 0,
+    let all = KFUNCS.iter().map(|(name, _)| name).chain(OTHER_KFUNCS);
+    for name in all {
+        assert_eq!(is_resolved(name), is_known(name), "{name}: {resolved:?}");
     }
+}
+
+/// libbpf drops what follows the last `___`: our names for two prototypes of one function.
+fn is_flavour(suffix: &str) -> bool {
+    suffix.is_empty()
+        || suffix
+            .strip_prefix("___")
+            .is_some_and(|flavour| !flavour.contains("___"))
 }

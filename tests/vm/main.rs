@@ -8,14 +8,19 @@
 #![allow(clippy::disallowed_methods)]
 #![allow(missing_docs)]
 
+mod actor;
 mod basics;
 mod classify;
 mod cpu;
+mod crowd;
 mod daemon;
+mod follow;
 mod guest;
 mod harness;
 mod load;
 mod machine;
+mod moves;
+mod probe;
 mod reload;
 mod schedule;
 mod shares;
@@ -39,6 +44,9 @@ pub struct Test {
 const TOPICS: &[&[Test]] = &[
     basics::TESTS,
     classify::TESTS,
+    crowd::TESTS,
+    follow::TESTS,
+    moves::TESTS,
     schedule::TESTS,
     shares::TESTS,
     machine::TESTS,
