@@ -11,7 +11,7 @@ use tracing_subscriber::EnvFilter;
 use crate::cli::{Global, LogFormat, Run};
 use crate::daemon::control::ControlSocket;
 use crate::daemon::event_loop::{Daemon, Event};
-use crate::daemon::reload::{Candidate, Outcome, load, run_worker};
+use crate::daemon::reload::{Candidate, Outcome, load_first, run_worker};
 use crate::daemon::{signals, watch};
 use crate::exit::{Exit, Failure};
 use crate::host::input::Location;
@@ -58,7 +58,7 @@ pub fn run(_: &Run, global: &Global) -> Result<Exit, Failure> {
 
 /// The policy of the start; the inner error: it is not valid.
 fn first_policy(location: &Location) -> Result<Result<Candidate, Exit>, Failure> {
-    match load(location, None) {
+    match load_first(location) {
         Outcome::Valid(candidate) => {
             if candidate.report.warnings > 0 {
                 warn!(

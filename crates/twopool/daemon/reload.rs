@@ -89,6 +89,15 @@ pub fn run_worker(location: &Location, jobs: &Receiver<Job>, events: &Sender<Eve
     }
 }
 
+/// Reads and compiles the policy of a start. Nobody is in the middle of saving it, and no older one
+/// could stay: an empty file is judged like any other.
+pub fn load_first(location: &Location) -> Outcome {
+    match read_stable(location) {
+        Ok(set) => judge(set),
+        Err(message) => Outcome::Unfinished { message },
+    }
+}
+
 /// Reads and compiles the policy.
 pub fn load(location: &Location, seen: Option<&str>) -> Outcome {
     let set = match read_stable(location) {
@@ -104,6 +113,11 @@ pub fn load(location: &Location, seen: Option<&str>) -> Outcome {
             message: format!("{} is empty", empty.name),
         };
     }
+    judge(set)
+}
+
+fn judge(set: PolicySet) -> Outcome {
+    let hash = set.hash();
     let compiled = compile(&set.inputs, &HostNames);
     let report = Report::of(&compiled, false);
     match (compiled.policy, compiled.image) {
@@ -191,6 +205,18 @@ mod tests {
             "{}",
             unfinished()
         );
+    }
+
+    #[test]
+    fn f07_at_a_start_an_empty_file_is_a_bad_policy_and_a_missing_one_is_missing() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let first = || load_first(&Location::of_argument(directory.path(), None));
+        assert!(matches!(first(), Outcome::Unfinished { .. }));
+        fs::write(directory.path().join("policy.toml"), "").expect("written");
+        let Outcome::Rejected { report, .. } = first() else {
+            panic!("not rejected")
+        };
+        assert_eq!(report.diagnostics()[0]["code"], "empty-policy");
     }
 
     #[test]
