@@ -81,14 +81,18 @@ SHARED(int) apply_name(const struct policy_image *img __arg_nonnull,
 	struct alt_row row = {};
 	u32 len;
 
-	text[0] = name->w[0];
-	text[1] = name->w[1];
-	for (len = 0; len < NAME_LEN - 1; len++)
-		if (!s->text[len])
-			break;
-	walk_start(img, dim, s);
-	walk_text(img, dim, s, len);
-	walk_finish(img, dim, s);
+	if (dim->automata.dfa_count | dim->automata.unit_count) {
+		text[0] = name->w[0];
+		text[1] = name->w[1];
+		for (len = 0; len < NAME_LEN - 1; len++)
+			if (!s->text[len])
+				break;
+		walk_start(img, dim, s);
+		walk_text(img, dim, s, len);
+		walk_finish(img, dim, s);
+	} else {
+		load_plane_row(img, &s->acc, dim->init);
+	}
 	add_plane_row(img, &s->acc, exact);
 	resolve_planes(img, &s->acc, &row);
 	for (u32 i = 0; i < MAX_ROW_WORDS; i++)
@@ -107,22 +111,37 @@ static void apply_names(const struct policy_image *img, struct scratch *s)
 	apply_name(img, s, &img->name_dims[DIM_PROCESS], &f->process, exact >> 32);
 }
 
-/* The class of the first alternative in s->row. Slot 0, the default pool, if there is none. */
-static void pick_rule(const struct policy_image *img, const struct scratch *s,
-		      struct thread_class *class)
+/* The rule of the first alternative in s->row; slot 0, the default pool, if there is none. */
+static u32 first_rule(const struct policy_image *img, const struct scratch *s)
 {
-	const struct rule_settings *rule;
-	u32 words = img->words, slot = 0;
+	u32 words = img->words;
 
 	for (u32 i = 0; i < MAX_ROW_WORDS; i++) {
 		if (i >= words)
 			break;
-		if (s->row.w[i]) {
-			slot = img->alt_rule[i * 64 + k_ctz(s->row.w[i])];
-			break;
-		}
+		if (s->row.w[i])
+			return img->alt_rule[i * 64 + k_ctz(s->row.w[i])];
 	}
-	slot &= RULE_SLOTS - 1;
+	return 0;
+}
+
+/* The class of a thread with s->facts, whose cgroup's row is in s->cgroup_row. Names come last:
+ * they cost most, and often nothing is left for them to decide. */
+static void class_of(const struct policy_image *img, struct scratch *s, struct thread_class *class)
+{
+	const struct facts *f = &s->facts;
+	const struct rule_settings *rule;
+	u32 slot = 0;
+
+	s->ids.nice = img->nice_row[f->bits >> KEY_NICE_SHIFT & KEY_NICE_MASK];
+	s->ids.flags = img->flags_row[f->bits & KEY_FLAGS_MASK];
+	s->ids.user = range_row(img, &img->user, f->uid);
+	s->ids.group = range_row(img, &img->group, f->gid);
+	s->ids.hint = range_row(img, &img->hint, f->bits >> KEY_HINT_SHIFT & KEY_HINT_MASK);
+	if (and_number_rows(img, s)) {
+		apply_names(img, s);
+		slot = first_rule(img, s) & (RULE_SLOTS - 1);
+	}
 	rule = &img->rules[slot];
 	class->slice_ns = rule->slice_ns;
 	class->weight = rule->weight;
@@ -131,34 +150,12 @@ static void pick_rule(const struct policy_image *img, const struct scratch *s,
 	class->flags = rule->flags;
 }
 
-/* The class of a thread with s->facts, whose cgroup's row is in s->cgroup_row. */
-SHARED(int) class_of(const struct policy_image *img __arg_nonnull,
-		     struct scratch *s __arg_nonnull, struct thread_class *class __arg_nonnull)
-{
-	const struct facts *f = &s->facts;
-	u32 nice = f->bits >> KEY_NICE_SHIFT & KEY_NICE_MASK;
-	u32 hint = f->bits >> KEY_HINT_SHIFT & KEY_HINT_MASK;
-
-	for (u32 i = 0; i < MAX_ROW_WORDS; i++)
-		s->row.w[i] = s->cgroup_row.w[i];
-	and_row_id(img, &s->row, img->nice_row[nice]);
-	and_row_id(img, &s->row, img->flags_row[f->bits & KEY_FLAGS_MASK]);
-	and_row_id(img, &s->row, range_row(img, &img->user, f->uid));
-	and_row_id(img, &s->row, range_row(img, &img->group, f->gid));
-	and_row_id(img, &s->row, range_row(img, &img->hint, hint));
-	apply_names(img, s);
-	pick_rule(img, s, class);
-	return 0;
-}
-
 /* ---- cgroups ---- */
 
 /* The root's path is "/", which is not the beginning of "/a": it has a row of its own. */
 static void cgroup_row_of_root(const struct policy_image *img, struct scratch *s)
 {
-	for (u32 i = 0; i < MAX_PLANE_WORDS; i++)
-		s->acc.w[i] = 0;
-	add_plane_row(img, &s->acc, img->cgroup.root);
+	load_plane_row(img, &s->acc, img->cgroup.root);
 	resolve_planes(img, &s->acc, &s->cgroup_row);
 }
 
@@ -300,12 +297,10 @@ static inline void key_read(struct thread_key *key, struct task_struct *p, struc
 
 static inline bool key_equal(const struct thread_key *a, const struct thread_key *b)
 {
-	const u64 *x = (const u64 *)a, *y = (const u64 *)b;
-	u64 different = 0;
-
-	for (u32 i = 0; i < sizeof(*a) / sizeof(u64); i++)
-		different |= x[i] ^ y[i];
-	return !different;
+	return !((a->thread[0] ^ b->thread[0]) | (a->thread[1] ^ b->thread[1]) |
+		 (a->process[0] ^ b->process[0]) | (a->process[1] ^ b->process[1]) |
+		 (a->cgroup_id ^ b->cgroup_id) | (a->uid ^ b->uid) | (a->gid ^ b->gid) |
+		 (a->bits ^ b->bits) | (a->epoch ^ b->epoch));
 }
 
 static inline void facts_of_key(struct facts *f, const struct thread_key *key)
@@ -344,27 +339,18 @@ static inline bool classify(const struct policy_image *img, struct scratch *s,
 	return true;
 }
 
-/* Brings t->key and t->class up to date. True if the class changed, or the policy that gave it.
- * Where no image can be used, the class is the background pool's and t->key.epoch stays 0, for
- * the caller to count. From scheduling callbacks alone. */
-static inline bool classify_refresh(struct task_struct *p, struct task_ctx *t,
-				    const struct policy_image *img)
+/* Takes a new fingerprint and the class that it gives. */
+static __noinline bool classify_anew(struct task_struct *p, struct task_ctx *t,
+				     const struct policy_image *img)
 {
+	struct scratch *s = k_map_value(scratches, SCRATCH_SCHED);
 	struct cgroup *cgrp = k_task_cgroup(p);
-	struct thread_class before;
-	struct thread_key now;
-	struct scratch *s;
-	u32 epoch;
+	struct thread_class before = t->class;
+	u32 epoch = t->key.epoch;
 
-	key_read(&now, p, cgrp, img ? img->epoch : 0);
-	if (key_equal(&now, &t->key) && now.epoch)
-		return false;
-	s = k_map_value(scratches, SCRATCH_SCHED);
-	before = t->class;
-	epoch = t->key.epoch;
-	t->key = now;
+	key_read(&t->key, p, cgrp, img ? img->epoch : 0);
 	if (image_usable(img) && s) {
-		classify(img, s, cgrp, &now, &t->class);
+		classify(img, s, cgrp, &t->key, &t->class);
 	} else {
 		class_fallback(&t->class);
 		t->key.epoch = 0;
@@ -372,6 +358,25 @@ static inline bool classify_refresh(struct task_struct *p, struct task_ctx *t,
 	return t->key.epoch != epoch || before.rule != t->class.rule ||
 	       before.pool != t->class.pool || before.slice_ns != t->class.slice_ns ||
 	       before.weight != t->class.weight;
+}
+
+/* Brings t->key and t->class up to date. True if the class changed, or the policy that gave it.
+ * Where no image can be used, the class is the background pool's and t->key.epoch stays 0, for
+ * the caller to count. From scheduling callbacks alone.
+ *
+ * The fingerprint is looked at here and taken anew there, so that the look, which is what happens
+ * thousands of times a second, needs no memory for it. */
+static inline bool classify_refresh(struct task_struct *p, struct task_ctx *t,
+				    const struct policy_image *img)
+{
+	struct thread_key now;
+
+	if (img && t->key.epoch) {
+		key_read(&now, p, k_task_cgroup(p), img->epoch);
+		if (key_equal(&now, &t->key))
+			return false;
+	}
+	return classify_anew(p, t, img);
 }
 
 #endif /* TWOPOOL_CLASSIFY_H */

@@ -48,10 +48,21 @@ struct walk_state {
 	struct plane_row acc;		/* so far, without what the end adds */
 };
 
+/* Rows of a thread's numbers. */
+struct row_ids {
+	u32 nice;
+	u32 flags;
+	u32 user;
+	u32 group;
+	u32 hint;
+	u32 pad;
+};
+
 /* What does not fit a BPF stack. Per CPU and per kind of caller, see enum scratch_user. */
 struct scratch {
 	u64 busy;			/* taken by a preemptible user */
 	struct facts facts;		/* of the thread that is being classified */
+	struct row_ids ids;
 	u64 text_len;			/* of a component that is being collected, see probe.h */
 	struct walk_state walk;
 	struct walk_state spare;	/* on its way from a cache */
@@ -74,21 +85,41 @@ static inline u32 pool_u16(const struct policy_image *img, u32 at)
 	return ((const u16 *)img->pool)[at & (POOL_WORDS * 4 - 1)];
 }
 
-/* ORs plane row `id` into acc. Row 0 is all zeros, and by far the most frequent. */
-SHARED(int) add_plane_row(const struct policy_image *img __arg_nonnull,
-			  struct plane_row *acc __arg_nonnull, u32 id)
+/* Sets acc to plane row `id`. Words beyond the rows in use are not touched, here and below. */
+SHARED(int) load_plane_row(const struct policy_image *img __arg_nonnull,
+			   struct plane_row *acc __arg_nonnull, u32 id)
 {
 	u32 n = 3 * img->words;
 	u32 at = img->plane_rows + id * n;
 
-	if (!id)
-		return 0;
+	for (u32 i = 0; i < MAX_PLANE_WORDS; i++) {
+		if (i >= n)
+			break;
+		acc->w[i] = pool_u64(img, at + i);
+	}
+	return 0;
+}
+
+SHARED(int) or_plane_row(const struct policy_image *img __arg_nonnull,
+			 struct plane_row *acc __arg_nonnull, u32 id)
+{
+	u32 n = 3 * img->words;
+	u32 at = img->plane_rows + id * n;
+
 	for (u32 i = 0; i < MAX_PLANE_WORDS; i++) {
 		if (i >= n)
 			break;
 		acc->w[i] |= pool_u64(img, at + i);
 	}
 	return 0;
+}
+
+/* ORs plane row `id` into acc. Row 0 is all zeros, and by far the most frequent: not worth a
+ * call. */
+static inline void add_plane_row(const struct policy_image *img, struct plane_row *acc, u32 id)
+{
+	if (id)
+		or_plane_row(img, acc, id);
 }
 
 /* The row of a plane row: the own condition and that of `any` hold, that of `not` does not. */
@@ -107,19 +138,27 @@ SHARED(int) resolve_planes(const struct policy_image *img __arg_nonnull,
 	return 0;
 }
 
-/* ANDs row `id` into row. */
-SHARED(int) and_row_id(const struct policy_image *img __arg_nonnull,
-		       struct alt_row *row __arg_nonnull, u32 id)
+/* Sets s->row to what s->cgroup_row and the rows of the numbers leave. False if that is nothing. */
+SHARED(int) and_number_rows(const struct policy_image *img __arg_nonnull,
+			    struct scratch *s __arg_nonnull)
 {
-	u32 words = img->words;
-	u32 at = img->rows + id * words;
+	u32 words = img->words, rows = img->rows;
+	u32 nice = rows + s->ids.nice * words, flags = rows + s->ids.flags * words;
+	u32 user = rows + s->ids.user * words, group = rows + s->ids.group * words;
+	u32 hint = rows + s->ids.hint * words;
+	u64 any = 0;
 
 	for (u32 i = 0; i < MAX_ROW_WORDS; i++) {
+		u64 w;
+
 		if (i >= words)
 			break;
-		row->w[i] &= pool_u64(img, at + i);
+		w = s->cgroup_row.w[i] & pool_u64(img, nice + i) & pool_u64(img, flags + i) &
+		    pool_u64(img, user + i) & pool_u64(img, group + i) & pool_u64(img, hint + i);
+		s->row.w[i] = w;
+		any |= w;
 	}
-	return 0;
+	return any != 0;
 }
 
 /* ---- searches ---- */
@@ -283,9 +322,7 @@ SHARED(int) walk_start(const struct policy_image *img __arg_nonnull,
 	const struct automata *a = &dim->automata;
 	struct walk w = { .img = img, .automata = a, .s = s };
 
-	for (u32 i = 0; i < MAX_PLANE_WORDS; i++)
-		s->walk.acc.w[i] = 0;
-	add_plane_row(img, &s->walk.acc, dim->init);
+	load_plane_row(img, &s->walk.acc, dim->init);
 	for (u32 k = 0; k < MAX_DFAS; k++) {
 		if (k >= a->dfa_count)
 			break;
@@ -312,31 +349,20 @@ SHARED(int) walk_text(const struct policy_image *img __arg_nonnull,
 	return 0;
 }
 
-struct accept_walk {
-	const struct policy_image *img;
-	struct scratch *s;
-	u64 left;			/* accepting positions still to report */
-	u32 bits;
-};
-
-static int add_accept(u32 i, struct accept_walk *a)
-{
-	if (!a->left)
-		return 1;
-	add_plane_row(a->img, &a->s->acc, pool_u16(a->img, a->bits + k_ctz(a->left)));
-	a->left &= a->left - 1;
-	return 0;
-}
-
+/* Adds the rows of one unit's accepting positions. A plain loop, for the depth of calls: BPF allows
+ * eight frames in all. */
 static int finish_unit(u32 i, struct walk *w)
 {
 	u32 at = w->automata->units + i * UNIT_WORDS;
-	struct accept_walk a = { .img = w->img, .s = w->s };
+	u64 left = w->s->walk.d[i & (MAX_UNITS - 1)] & pool_u64(w->img, at + UNIT_ACCEPT);
+	u32 bits = pool_u64(w->img, at + UNIT_MASKS_BITS) >> 32;
 
-	a.left = w->s->walk.d[i & (MAX_UNITS - 1)] & pool_u64(w->img, at + UNIT_ACCEPT);
-	a.bits = pool_u64(w->img, at + UNIT_MASKS_BITS) >> 32;
-	if (a.left)
-		k_loop(64, add_accept, &a);
+	for (u32 k = 0; k < 64; k++) {
+		if (!left)
+			break;
+		or_plane_row(w->img, &w->s->acc, pool_u16(w->img, bits + k_ctz(left)));
+		left &= left - 1;
+	}
 	return 0;
 }
 
@@ -347,8 +373,13 @@ SHARED(int) walk_finish(const struct policy_image *img __arg_nonnull,
 	const struct automata *a = &dim->automata;
 	struct walk w = { .img = img, .automata = a, .s = s };
 
-	for (u32 i = 0; i < MAX_PLANE_WORDS; i++)
+	u32 n = 3 * img->words;
+
+	for (u32 i = 0; i < MAX_PLANE_WORDS; i++) {
+		if (i >= n)
+			break;
 		s->acc.w[i] = s->walk.acc.w[i];
+	}
 	for (u32 k = 0; k < MAX_DFAS; k++) {
 		if (k >= a->dfa_count)
 			break;
