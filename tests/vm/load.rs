@@ -3,6 +3,8 @@
 // Topics use what they need.
 #![allow(dead_code)]
 
+use crate::guest::pid;
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -44,6 +46,11 @@ impl Spinners {
     /// Ids of the spinning threads.
     pub fn tids(&self) -> &[u32] {
         &self.tids
+    }
+
+    /// Stops the process where it is.
+    pub fn freeze(&self) {
+        kill_process(pid(self.child.id()), Signal::STOP).expect("the load can be signalled");
     }
 
     /// CPU time of the spinning threads so far, in nanoseconds; of one that runs right now, up to

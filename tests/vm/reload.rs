@@ -61,7 +61,7 @@ fn policy(number: u64) -> String {
         rule("decoy", "critical", "decoy-*") + &rule("workers", "background", "work-*")
     };
     format!(
-        "# {number}\nversion = 1\ndefault = \"background\"\n{workers}[[rule]]\nname = \"tools\"\npool = \"critical\"\nprocess = \"twopool*\"\n"
+        "# {number}\nversion = 1\ndefault = \"background\"\n{workers}[[rule]]\nname = \"tools\"\npool = \"critical\"\nprocess = [\"twopool\", \"twopool-vm-test\"]\n"
     )
 }
 
