@@ -223,7 +223,9 @@ impl Duel {
     }
 
     fn freeze(&self) {
-        [&self.named, &self.placed, &self.background].map(Spinners::freeze);
+        for spinners in [&self.named, &self.placed, &self.background] {
+            spinners.freeze();
+        }
     }
 
     /// Thread, pool, rule.
