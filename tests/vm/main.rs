@@ -25,6 +25,7 @@ mod reload;
 mod schedule;
 mod shares;
 mod start;
+mod status;
 
 use std::process::ExitCode;
 
@@ -53,6 +54,7 @@ const TOPICS: &[&[Test]] = &[
     reload::TESTS,
     daemon::TESTS,
     start::TESTS,
+    status::TESTS,
 ];
 
 fn main() -> ExitCode {
