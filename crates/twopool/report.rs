@@ -4,6 +4,9 @@ use serde_json::Value;
 use twopool_diag::render::{self, CheckDocument, TestCounts};
 use twopool_policy::compile::Compiled;
 
+/// Findings of a reload that the daemon keeps for `status`.
+const MOST_KEPT: usize = 100;
+
 /// Findings of one policy in both forms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
@@ -36,11 +39,10 @@ impl Report {
         }
     }
 
-    /// The diagnostics of the document.
+    /// The first diagnostics of the document: enough to act on, and not so many that a file that
+    /// is no policy makes every `status` megabytes long.
     pub fn diagnostics(&self) -> Vec<Value> {
-        self.document["diagnostics"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default()
+        let all = self.document["diagnostics"].as_array();
+        all.into_iter().flatten().take(MOST_KEPT).cloned().collect()
     }
 }

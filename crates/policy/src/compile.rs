@@ -3,6 +3,8 @@
 //! Every command and the daemon go through here, so that a dry run cannot disagree with them.
 //! Invariant: there is a policy and an image exactly if no diagnostic is an error.
 
+use std::collections::HashSet;
+
 use twopool_diag::{Code, Diagnostic, FileId, Severity, Sources, Span};
 
 use crate::dropins::rank;
@@ -110,7 +112,7 @@ fn read(input: &Input, out: &mut Compiled) -> Options {
     let (options, mut found) = options::read(&tree);
     // What the parser makes of a line with a syntax error is guesswork, and so is a value that it
     // invented, which has no place; say nothing about either.
-    let broken: Vec<u32> = syntax_errors
+    let broken: HashSet<u32> = syntax_errors
         .iter()
         .filter(|d| d.code == Code::Syntax)
         .filter_map(|d| d.span)

@@ -4,15 +4,23 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::{Diagnostic, FileId, Severity, SourceFile, Sources, Span};
 
 const BOM: char = '\u{feff}';
 /// Lines are never folded to a terminal's width: a report must not depend on where it is read.
 const WIDTH: usize = 160;
+/// Findings shown; nobody reads more, and a log must not drown in a file that is no policy.
+const MOST_SHOWN: usize = 200;
+/// A text up to this size is handed to the renderer whole, of a larger one the lines in question:
+/// the renderer reads all that it is given for every finding.
+const WINDOW: usize = 64 << 10;
+/// Bytes handed to the renderer in all; enough for `MOST_SHOWN` findings but on endless lines.
+const BUDGET: usize = MOST_SHOWN * WINDOW;
 
-/// All diagnostics, one after the other, each followed by an empty line.
+/// The diagnostics, one after the other, each followed by an empty line. Of very many the first,
+/// and how many more there are.
 pub fn human(sources: &Sources, diagnostics: &[Diagnostic], color: bool) -> String {
     let renderer = if color {
         Renderer::styled()
@@ -21,8 +29,19 @@ pub fn human(sources: &Sources, diagnostics: &[Diagnostic], color: bool) -> Stri
     };
     let renderer = renderer.term_width(WIDTH).decor_style(DecorStyle::Ascii);
     let mut out = String::new();
-    for diagnostic in diagnostics {
-        out.push_str(&renderer.render(&[group(sources, diagnostic)]));
+    let mut left = BUDGET;
+    for (i, diagnostic) in diagnostics.iter().enumerate() {
+        let pages = pages(sources, diagnostic);
+        let cost = pages.iter().map(|page| page.bytes.len()).sum();
+        if i > 0 && (i == MOST_SHOWN || left < cost) {
+            let more = diagnostics.len() - i;
+            out.push_str(&format!(
+                "and {more} more; `twopool check --format json` lists all\n\n"
+            ));
+            break;
+        }
+        left = left.saturating_sub(cost);
+        out.push_str(&renderer.render(&[group(sources, diagnostic, &pages)]));
         out.push_str("\n\n");
     }
     out
@@ -47,7 +66,50 @@ pub fn summary_line(diagnostics: &[Diagnostic]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn group<'a>(sources: &'a Sources, diagnostic: &'a Diagnostic) -> Group<'a> {
+/// Neighbouring lines of one file, and what is to be marked in them.
+struct Page<'a> {
+    file: FileId,
+    /// Of the file; whole lines.
+    bytes: Range<usize>,
+    marks: Vec<(Span, AnnotationKind, Option<&'a str>)>,
+}
+
+/// The primary place first, then what is related to it: on the same page where that is near.
+fn pages<'a>(sources: &Sources, diagnostic: &'a Diagnostic) -> Vec<Page<'a>> {
+    let primary = diagnostic.span.iter().map(|span| {
+        let label = diagnostic.label.as_deref();
+        (*span, AnnotationKind::Primary, label)
+    });
+    let related = diagnostic
+        .related
+        .iter()
+        .map(|(span, text)| (*span, AnnotationKind::Context, Some(text.as_str())));
+    let mut pages: Vec<Page<'a>> = Vec::new();
+    for (span, kind, label) in primary.chain(related) {
+        let bytes = match sources.file(span.file).text.len() {
+            small @ ..=WINDOW => 0..small,
+            _ => sources.lines_of(span),
+        };
+        let near = pages.iter_mut().find_map(|page| {
+            let both = page.bytes.start.min(bytes.start)..page.bytes.end.max(bytes.end);
+            (page.file == span.file && both.len() <= WINDOW).then_some((page, both))
+        });
+        match near {
+            Some((page, both)) => {
+                page.bytes = both;
+                page.marks.push((span, kind, label));
+            }
+            None => pages.push(Page {
+                file: span.file,
+                bytes,
+                marks: vec![(span, kind, label)],
+            }),
+        }
+    }
+    pages
+}
+
+fn group<'a>(sources: &'a Sources, diagnostic: &'a Diagnostic, pages: &[Page<'a>]) -> Group<'a> {
     let level = match diagnostic.severity() {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -55,14 +117,14 @@ fn group<'a>(sources: &'a Sources, diagnostic: &'a Diagnostic) -> Group<'a> {
     let title = level
         .primary_title(&diagnostic.summary)
         .id(diagnostic.code.as_str());
-    let mut group = match diagnostic.span {
-        Some(span) => group_at(sources, diagnostic, span, Group::with_title(title)),
-        None => Group::with_title(title),
-    };
+    let mut group = Group::with_title(title);
     if diagnostic.span.is_none()
         && let Some(label) = &diagnostic.label
     {
         group = group.element(Level::NOTE.message(label));
+    }
+    for page in pages {
+        group = group.element(snippet(sources, page));
     }
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(help));
@@ -70,51 +132,33 @@ fn group<'a>(sources: &'a Sources, diagnostic: &'a Diagnostic) -> Group<'a> {
     group
 }
 
-/// One snippet a file: the primary place with its label, and what is related to it.
-fn group_at<'a>(
-    sources: &'a Sources,
-    diagnostic: &'a Diagnostic,
-    span: Span,
-    mut group: Group<'a>,
-) -> Group<'a> {
-    let file = sources.file(span.file);
-    let mut primary = snippet(file).annotation(
-        AnnotationKind::Primary
-            .span(range(file, span))
-            .label(diagnostic.label.as_deref()),
-    );
-    let mut others: Vec<(FileId, Snippet<'a, _>)> = Vec::new();
-    for (place, text) in &diagnostic.related {
-        let file = sources.file(place.file);
-        let mark = AnnotationKind::Context
-            .span(range(file, *place))
-            .label(text.as_str());
-        if place.file == span.file {
-            primary = primary.annotation(mark);
-        } else {
-            others.push((place.file, snippet(file).annotation(mark)));
-        }
+fn snippet<'a>(sources: &'a Sources, page: &Page<'a>) -> Snippet<'a, Annotation<'a>> {
+    let file = sources.file(page.file);
+    let text = text(file, &page.bytes);
+    let line = sources.position(page.file, page.bytes.start as u32).line;
+    let snippet = Snippet::source(Cow::Borrowed(text))
+        .path(file.name.as_str())
+        .line_start(line as usize);
+    let skipped = page.bytes.end - text.len();
+    snippet.annotations(
+        page.marks
+            .iter()
+            .map(|(span, kind, label)| kind.span(range(text, skipped, *span)).label(*label)),
+    )
+}
+
+/// A part of a file, without a leading byte-order mark, which would shift the first line by one
+/// column.
+fn text<'a>(file: &'a SourceFile, bytes: &Range<usize>) -> &'a str {
+    let text = &file.text[bytes.clone()];
+    match bytes.start {
+        0 => text.strip_prefix(BOM).unwrap_or(text),
+        _ => text,
     }
-    group = group.element(primary);
-    for (_, other) in others {
-        group = group.element(other);
-    }
-    group
 }
 
-fn snippet<'a, T: Clone>(file: &'a SourceFile) -> Snippet<'a, T> {
-    Snippet::source(Cow::Borrowed(text(file))).path(file.name.as_str())
-}
-
-/// The text without a leading byte-order mark, which would shift the first line by one column.
-fn text(file: &SourceFile) -> &str {
-    file.text.strip_prefix(BOM).unwrap_or(&file.text)
-}
-
-/// The bytes of a span in `text`, on character boundaries.
-fn range(file: &SourceFile, span: Span) -> Range<usize> {
-    let skipped = file.text.len() - text(file).len();
-    let text = text(file);
+/// The bytes of a span in a text that begins behind `skipped` bytes, on character boundaries.
+fn range(text: &str, skipped: usize, span: Span) -> Range<usize> {
     let clamp = |byte: u32| {
         let mut at = (byte as usize).saturating_sub(skipped).min(text.len());
         while !text.is_char_boundary(at) {
@@ -161,6 +205,53 @@ error[unknown-key]: unknown key `wieght`
         let found = [Diagnostic::new(Code::NoRules, None, "no rules")];
         assert!(!human(&sources, &found, false).contains('\x1b'));
         assert!(human(&sources, &found, true).contains('\x1b'));
+    }
+
+    #[test]
+    fn of_a_large_text_only_the_lines_in_question_are_shown_under_their_numbers() {
+        let mut sources = Sources::default();
+        let text = format!("first = 1\n{}wieght = 1\n", "# \u{f6}\n".repeat(WINDOW));
+        let at = text.find("wieght").expect("there") as u32;
+        let file = sources.add("p.toml", text);
+        let found = Diagnostic::new(Code::UnknownKey, place(file, at, at + 6), "unknown key")
+            .label("here")
+            .related(place(file, 0, 5), "there");
+        let expected = "\
+error[unknown-key]: unknown key
+     --> p.toml:65538:1
+      |
+65538 | wieght = 1
+      | ^^^^^^ here
+      |
+     ::: p.toml:1:1
+      |
+    1 | first = 1
+      | ----- there
+
+";
+        assert_eq!(human(&sources, &[found], false), expected);
+    }
+
+    #[test]
+    fn of_very_many_the_first_are_shown_and_the_rest_counted() {
+        let mut sources = Sources::default();
+        let file = sources.add("p.toml", "x = 1\n".repeat(100_000));
+        let found: Vec<Diagnostic> = (0..100_000)
+            .map(|i| Diagnostic::new(Code::UnknownKey, place(file, i * 6, i * 6 + 1), "unknown"))
+            .collect();
+        let text = human(&sources, &found, false);
+        assert_eq!(text.matches("error[unknown-key]").count(), MOST_SHOWN);
+        assert!(
+            text.ends_with("\n\nand 99800 more; `twopool check --format json` lists all\n\n"),
+            "{}",
+            &text[text.len() - 100..]
+        );
+        assert_eq!(
+            human(&sources, &found[..MOST_SHOWN], false)
+                .matches("more;")
+                .count(),
+            0
+        );
     }
 
     #[test]
