@@ -174,3 +174,26 @@ fn a_full_disk_under_standard_output_is_an_error() {
         run.stderr
     );
 }
+
+#[test]
+fn a_list_of_threads_that_is_too_long_is_refused_and_not_cut() {
+    let place = Place::with(POLICY);
+    place.write("threads.tsv", format!("thread\n{}", "a\n".repeat(2 << 20)));
+    let run = place
+        .run("explain --policy policy.toml --threads threads.tsv")
+        .ends_with(1);
+    assert_eq!(
+        run.stderr,
+        "error: threads.tsv: more than 4194304 bytes; split the list\n"
+    );
+    assert_eq!(run.stdout, "");
+}
+
+#[test]
+fn of_very_many_mistakes_people_see_the_first_and_programs_all() {
+    let place = Place::with(&format!("{POLICY}{}", "= \n".repeat(1000)));
+    let run = place.run("check policy.toml --format json").ends_with(1);
+    assert!(run.json()["error_count"].as_u64().expect("a count") >= 1000);
+    let end = "more; `twopool check --format json` lists all\n\n";
+    assert!(run.stderr.ends_with(end), "{} bytes", run.stderr.len());
+}

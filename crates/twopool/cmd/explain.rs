@@ -8,6 +8,7 @@ use serde_json::json;
 use twopool_policy::compile::Compiled;
 use twopool_policy::explain::{Explanation, explain};
 use twopool_policy::image::Image;
+use twopool_policy::limits::MAX_TEXT_BYTES;
 use twopool_policy::naive::NaiveRegexes;
 use twopool_policy::policy::{Policy, Sched};
 use twopool_policy::resolve::{group_id, user_id};
@@ -153,6 +154,10 @@ fn read_threads(file: &Path) -> Result<Result<Vec<Thread>, String>, Failure> {
         true => ("<stdin>".to_owned(), read_stdin()?),
         false => (file.display().to_string(), read_file(file)?),
     };
+    if bytes.len() > MAX_TEXT_BYTES {
+        let message = format!("{name}: more than {MAX_TEXT_BYTES} bytes; split the list");
+        return Ok(Err(message));
+    }
     Ok(tsv::read(&bytes).map_err(|errors| {
         errors
             .iter()

@@ -21,6 +21,10 @@ use crate::exit::{Exit, Failure};
 /// Most drop-ins of one policy; more are a mistake, not a policy.
 const MAX_DROP_INS: usize = 1024;
 
+/// Bytes that are read at most, of a file and of a set: one more than is allowed, so that whoever
+/// judges them sees and names the limit.
+const TOO_MUCH: usize = MAX_TEXT_BYTES + 1;
+
 /// Where a policy is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
@@ -102,7 +106,7 @@ impl PolicySet {
     /// Reads all files of a policy.
     pub fn read(location: &Location) -> Result<Self, ReadError> {
         let mut inputs = vec![match &location.policy {
-            Some(path) => read_input(path, Role::Policy)?,
+            Some(path) => read_input(path, Role::Policy, TOO_MUCH)?,
             None => Input {
                 name: STDIN_NAME.to_owned(),
                 role: Role::Policy,
@@ -110,8 +114,14 @@ impl PolicySet {
             },
         }];
         if let Some(directory) = &location.drop_ins {
+            let mut left = TOO_MUCH - inputs[0].bytes.len();
             for path in drop_in_files(directory)? {
-                inputs.push(read_input(&path, Role::DropIn)?);
+                let input = read_input(&path, Role::DropIn, left)?;
+                left -= input.bytes.len();
+                inputs.push(input);
+                if left == 0 {
+                    break; // refused whatever else there is
+                }
             }
         }
         Ok(Self { inputs })
@@ -134,27 +144,31 @@ impl PolicySet {
 
 /// Reads one regular file whole, but no more than shows that it is too large.
 pub fn read_file(path: &Path) -> Result<Vec<u8>, ReadError> {
+    read_at_most(path, TOO_MUCH)
+}
+
+fn read_at_most(path: &Path, most: usize) -> Result<Vec<u8>, ReadError> {
     let failed = |cause| ReadError {
         path: path.display().to_string(),
         cause,
     };
     let file = open_regular(path).map_err(failed)?;
-    read_bounded(file).map_err(failed)
+    read_bounded(file, most).map_err(failed)
 }
 
 /// Standard input, likewise.
 pub fn read_stdin() -> Result<Vec<u8>, ReadError> {
-    read_bounded(io::stdin().lock()).map_err(|cause| ReadError {
+    read_bounded(io::stdin().lock(), TOO_MUCH).map_err(|cause| ReadError {
         path: "standard input".to_owned(),
         cause,
     })
 }
 
-fn read_input(path: &Path, role: Role) -> Result<Input, ReadError> {
+fn read_input(path: &Path, role: Role, most: usize) -> Result<Input, ReadError> {
     Ok(Input {
         name: path.display().to_string(),
         role,
-        bytes: read_file(path)?,
+        bytes: read_at_most(path, most)?,
     })
 }
 
@@ -175,12 +189,9 @@ fn open_regular(path: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, what))
 }
 
-fn read_bounded(source: impl Read) -> io::Result<Vec<u8>> {
+fn read_bounded(source: impl Read, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // One byte more than is allowed, so that the compiler sees and names the limit.
-    source
-        .take(MAX_TEXT_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)?;
+    source.take(most as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -329,5 +340,19 @@ mod tests {
             read_file(&path).expect("readable").len(),
             MAX_TEXT_BYTES + 1
         );
+    }
+
+    #[test]
+    fn a_set_is_read_to_one_byte_past_the_limit_however_many_files_it_has() {
+        let directory = files(&[("policy.toml", "p"), ("policy.d/1.toml", "")]);
+        for name in ["1", "2", "3"] {
+            File::create(directory.path().join(format!("policy.d/{name}.toml")))
+                .and_then(|file| file.set_len(3 << 20))
+                .expect("a sparse file");
+        }
+        let set =
+            PolicySet::read(&Location::of_argument(directory.path(), None)).expect("readable");
+        let total: usize = set.inputs.iter().map(|input| input.bytes.len()).sum();
+        assert_eq!(total, MAX_TEXT_BYTES + 1);
     }
 }
