@@ -93,7 +93,7 @@ fn k12_killed_fifty_times_it_starts_again() {
     // Threads of both pools that wake all the time, and leave the CPUs to the fifty starts.
     let _load = ["crit-N", "back-N"].map(|name| {
         let pace = ["--burn-us", "500", "--sleep-us", "5000"];
-        Spinners::start(&[&["--threads", "4", "--name", name], &pace[..]].concat())
+        Spinners::start(&[&["--threads", "2", "--name", name], &pace[..]].concat())
     });
     save(crate::guest::POLICY, POLICY_TEXT);
     let mut default_after: Vec<Duration> = (0..50)

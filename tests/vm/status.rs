@@ -54,13 +54,21 @@ fn members(value: &Value) -> Vec<&str> {
 /// that does not move misleads them.
 fn it_is_as_documented_and_its_figures_move() {
     let daemon = Daemon::start(POLICY_TEXT);
-    let _busy = ["busy-1", "busy-2"].map(|name| Worker::start(name, Work::Spin));
-    let status = wait_for("both threads and their CPU time to be counted", || {
-        status().filter(|status| {
-            let rule = &status["rules"][0];
-            rule["threads"] == 2 && rule["cpu_seconds"].as_f64().is_some_and(|s| s > 0.1)
-        })
-    });
+    // One uses CPU time, one waits for it.
+    let _busy = [
+        Worker::start("busy-1", Work::Spin),
+        Worker::start("busy-2", Work::Nap),
+    ];
+    let status = wait_for(
+        "both threads, their CPU time and waits to be counted",
+        || {
+            status().filter(|status| {
+                let (rule, wait) = (&status["rules"][0], &status["pools"]["critical"]["wait_us"]);
+                let busy = rule["cpu_seconds"].as_f64().is_some_and(|s| s > 0.1);
+                rule["threads"] == 2 && busy && wait["p50"] != Value::Null
+            })
+        },
+    );
     assert_eq!(
         members(&status),
         [
