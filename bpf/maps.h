@@ -54,7 +54,9 @@ struct queue {
 	/* May exceed the DSQ's true length for a moment, and is never below it: a thread is
 	 * counted before it is inserted, and no longer counted once it runs or leaves the class. */
 	s64 queued;
-	u64 served_ns;			/* when a thread was last taken, or came to the empty queue */
+	/* When a thread was last taken, or came to the empty queue; or, where that would hide how
+	 * long the others wait, when the last one's wait began. */
+	u64 served_ns;
 	u64 pad[6];			/* a cache line each: they are hot on different CPUs */
 };
 
@@ -74,11 +76,13 @@ struct cpu_state {
 	u64 slice_ns;			/* the current thread's slice, to give again when it stays */
 	u64 pending_ns[NR_POOLS];	/* run here, not yet added to the pool's clock */
 	u64 own_since_ns[NR_POOLS];	/* when its own queue's turn began; 0 = not yet, see steal.h */
+	u64 overdue_until_ns;		/* an overdue queue's turn lasts till then */
 	u64 grant_vt;			/* charged to a pool in advance for the grant below; 0 = none */
 	u8 grant;			/* enum grant_state */
 	u8 pool;			/* pool of the current thread; NR_POOLS = none of ours */
 	u8 preempted;			/* the current thread was told to go for one of the other pool */
-	u8 pad[5];
+	u8 bound_kthread;		/* the current thread is one; it keeps the CPU for its slice */
+	u32 overdue_index;		/* whose turn that is */
 };
 
 enum grant_state {

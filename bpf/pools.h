@@ -35,9 +35,16 @@
  * a grant cannot be shorter, and a debt smaller than one grant would be overpaid for ever. */
 #define DEBT_BOUND_NS (8 * NSEC_PER_MSEC)
 
-/* The most CPU time per CPU that a pool can be owed. A pool that could not be paid (its threads
- * are pinned elsewhere) would otherwise save up and take the machine when it can. */
+/* The most CPU time per CPU that a pool can be owed, in time of the lighter pool. A pool that could
+ * not be paid (its threads are pinned elsewhere) would otherwise save up and take the machine when
+ * it can. Not in the owed pool's own time: a light pool's grants that overrun by a tick on each CPU
+ * put the heavy one behind by its weight times that, and what a cap forgives is no longer a share. */
 #define DEBT_CAP_NS (32 * NSEC_PER_MSEC)
+
+/* Nobody waits much longer than this, whatever the policy says. The kernel's own threads wait in these
+ * queues too: RCU calls a grace period that took 21 s a stall, and it needs several turns; the worker
+ * that tells sched_ext's watchdog that all is well has no longer. Either would end the scheduler. */
+#define LONGEST_WAIT_NS (1000 * NSEC_PER_MSEC)
 
 /* Time run on a CPU is added to the pool's clock in portions of this, to keep the clocks' cache
  * lines from bouncing at every switch. */
@@ -96,13 +103,20 @@ static bool is_owed(const struct policy_image *img, u32 pool)
 	       behind(pool) > to_clock(img, pool, DEBT_BOUND_NS * nr_online);
 }
 
+static s64 debt_cap(const struct policy_image *img)
+{
+	bool lighter = pool_weight(img, POOL_BACKGROUND) < pool_weight(img, POOL_CRITICAL);
+
+	return to_clock(img, lighter ? POOL_BACKGROUND : POOL_CRITICAL, DEBT_CAP_NS * nr_online);
+}
+
 static void clock_add(const struct policy_image *img, u32 pool, u64 ran_ns)
 {
 	struct pool_clock *mine = &clocks[pool & (NR_POOLS - 1)];
 	struct pool_clock *other = &clocks[other_pool(pool)];
 	u64 vt = k_fetch_add(&mine->vt, to_clock(img, pool, ran_ns)) + to_clock(img, pool, ran_ns);
 	s64 lag = vt - other->vt;
-	s64 cap = to_clock(img, other_pool(pool), DEBT_CAP_NS * nr_online);
+	s64 cap = debt_cap(img);
 
 	if (lag > 0 && other->waiting <= 0)
 		other->vt = vt;
@@ -210,6 +224,16 @@ static void queue_leave(struct task_ctx *t)
 		k_fetch_add(&llcs[own_queue_llc(index)].own_queued, -1);
 }
 
+/* A thread of the queue runs. If it waited far too long, then who is behind it did so too, and the
+ * next turn is overdue as this one was: were the time counted anew from each turn, a queue that lives
+ * on such turns would let its tenth thread wait ten times as long. Only then: a queue of many threads
+ * that never sleep would otherwise take more than its pool's share for good. */
+static void queue_served(const struct task_ctx *t, u64 now)
+{
+	if (t->queue_mark && t->wait_start_ns && (s64)(now - t->wait_start_ns) > (s64)LONGEST_WAIT_NS)
+		queue_at(t->queue_mark - 1)->served_ns = t->wait_start_ns;
+}
+
 /* Does `pool` have work that this CPU could take without searching? */
 static bool has_work_near(u32 pool, s32 cpu)
 {
@@ -218,24 +242,33 @@ static bool has_work_near(u32 pool, s32 cpu)
 
 static bool is_overdue(const struct policy_image *img, u32 index, u64 now)
 {
-	return has_work(index) &&
-	       (s64)(now - queue_at(index)->served_ns) > (s64)img->background_wait_ns;
+	u64 most_ns = img->background_wait_ns;
+
+	if (most_ns > LONGEST_WAIT_NS)
+		most_ns = LONGEST_WAIT_NS;
+	return has_work(index) && (s64)(now - queue_at(index)->served_ns) > (s64)most_ns;
 }
 
-/* The queue of this CPU or its cache that waited longer than the policy allows, or -1. */
+static s32 longer_overdue(const struct policy_image *img, s32 best, u32 index, u64 now)
+{
+	if (!is_overdue(img, index, now))
+		return best;
+	if (best >= 0 && (s64)(queue_at(best)->served_ns - queue_at(index)->served_ns) <= 0)
+		return best;
+	return index;
+}
+
+/* Of the queues of this CPU and its cache that waited longer than the policy allows the one that
+ * waited longest, or -1. */
 static s32 overdue_queue(const struct policy_image *img, s32 cpu, u64 now)
 {
 	u32 llc = llc_of(cpu);
+	s32 best = -1;
 
-	if (is_overdue(img, own_queue(POOL_BACKGROUND, cpu), now))
-		return own_queue(POOL_BACKGROUND, cpu);
-	if (is_overdue(img, own_queue(POOL_CRITICAL, cpu), now))
-		return own_queue(POOL_CRITICAL, cpu);
-	if (is_overdue(img, shared_queue(POOL_BACKGROUND, llc), now))
-		return shared_queue(POOL_BACKGROUND, llc);
-	if (is_overdue(img, shared_queue(POOL_CRITICAL, llc), now))
-		return shared_queue(POOL_CRITICAL, llc);
-	return -1;
+	best = longer_overdue(img, best, own_queue(POOL_BACKGROUND, cpu), now);
+	best = longer_overdue(img, best, own_queue(POOL_CRITICAL, cpu), now);
+	best = longer_overdue(img, best, shared_queue(POOL_BACKGROUND, llc), now);
+	return longer_overdue(img, best, shared_queue(POOL_CRITICAL, llc), now);
 }
 
 /* ---- which CPUs may be preempted ---- */

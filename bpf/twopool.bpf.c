@@ -213,6 +213,23 @@ static void enqueue_shared(struct task_struct *p, struct task_ctx *t, const stru
 		preempt_cpu(target, pool);
 }
 
+/* Its CPU depends on it. One that woke runs at once; one that another of its kind cut short is next;
+ * one that used up its slice queues like others. */
+static bool enqueue_bound_kthread(struct task_struct *p, struct task_ctx *t, s32 cpu, u64 now,
+				  u64 enq_flags)
+{
+	struct cpu_state *cs = cpu_state(cpu);
+	bool cut_short = cs->bound_kthread && (s64)(now - cs->run_start_ns) < (s64)t->class.slice_ns;
+
+	if (enq_flags & K_ENQ_WAKEUP)
+		enq_flags |= K_ENQ_PREEMPT;
+	else if (!cut_short)
+		return false;
+	count_event(kthread_local);
+	k_insert(p, K_DSQ_LOCAL, t->class.slice_ns, enq_flags);
+	return true;
+}
+
 void OPS(on_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	const struct policy_image *img = k_image();
@@ -230,12 +247,8 @@ void OPS(on_enqueue, struct task_struct *p, u64 enq_flags)
 	refresh_class(p, t, img, now);
 	if (!t->wait_start_ns)
 		t->wait_start_ns = now;
-	if (is_bound_kthread(p) && (enq_flags & K_ENQ_WAKEUP)) {
-		/* its CPU depends on it. Only on a wake: one that never sleeps queues like others */
-		count_event(kthread_local);
-		k_insert(p, K_DSQ_LOCAL, t->class.slice_ns, enq_flags | K_ENQ_PREEMPT);
+	if (is_bound_kthread(p) && enqueue_bound_kthread(p, t, cpu, now, enq_flags))
 		return;
-	}
 	if (p->nr_cpus_allowed == 1 || k_migration_disabled(p))
 		enqueue_bound(p, t, img, cpu, enq_flags);
 	else if ((enq_flags & K_ENQ_WAKEUP) && preempt_here(p, t, img, cpu, enq_flags))
@@ -289,12 +302,19 @@ static bool dispatch_owed(const struct policy_image *img, struct cpu_state *cs,
 	return false;
 }
 
+/* The turn is the queue's rather than a thread's: those that wake for an instant come before those that
+ * never sleep, and were each a turn, a queue that lives on such turns would serve only them. */
 static bool dispatch_overdue(const struct policy_image *img, struct cpu_state *cs, s32 cpu, u64 now)
 {
-	s32 index = overdue_queue(img, cpu, now);
+	bool goes_on = (s64)(cs->overdue_until_ns - now) > 0;
+	s32 index = goes_on ? (s32)cs->overdue_index : overdue_queue(img, cpu, now);
 
 	if (index < 0 || !take(index, now))
 		return false;
+	if (!goes_on) {
+		cs->overdue_index = index;
+		cs->overdue_until_ns = now + GRANT_SLICE_NS;
+	}
 	if (queue_pool(index) == POOL_BACKGROUND && cs->grant == GRANT_NONE)
 		cs->grant = GRANT_TAKEN; /* a turn that nobody preempts, charged as it runs */
 	count_event(overdue);
@@ -345,10 +365,12 @@ void OPS(on_running, struct task_struct *p)
 
 	if (!t) {
 		cs->pool = NR_POOLS;
+		cs->bound_kthread = false;
 		return;
 	}
 	pool = t->class.pool & (NR_POOLS - 1);
 	clock = &clocks[pool];
+	queue_served(t, now);
 	queue_leave(t);
 	if (t->wait_start_ns) {
 		s64 waited_ns = now - t->wait_start_ns; /* another CPU's clock may be ahead */
@@ -361,11 +383,14 @@ void OPS(on_running, struct task_struct *p)
 	cs->slice_ns = t->class.slice_ns;
 	cs->pool = pool;
 	cs->preempted = false;
+	cs->bound_kthread = is_bound_kthread(p);
 	if ((s64)(t->vtime - clock->vtime_now) > 0)
 		clock->vtime_now = t->vtime;
 	if (cs->grant == GRANT_TAKEN && pool == POOL_BACKGROUND) {
 		cs->grant = GRANT_RUNNING;
 		k_set_slice(p, GRANT_SLICE_NS);
+		clear_preemptible(pool, cpu);
+	} else if (cs->bound_kthread) {
 		clear_preemptible(pool, cpu);
 	} else {
 		set_preemptible(pool, cpu);
@@ -396,7 +421,7 @@ void OPS(on_stopping, struct task_struct *p, bool runnable)
 static bool must_yield(const struct policy_image *img, struct cpu_state *cs, u32 pool, s32 cpu,
 		       u64 now)
 {
-	if (cs->grant == GRANT_RUNNING)
+	if (cs->grant == GRANT_RUNNING || cs->bound_kthread)
 		return false;
 	if (overdue_queue(img, cpu, now) >= 0)
 		return true;
