@@ -119,6 +119,12 @@ impl Actor {
         line.expect(field).trim().parse().expect("a count")
     }
 
+    /// Whether it woke since `sleeps` said so much: it may for a signal that it never sees.
+    pub fn woke_since(&self, sleeps: u64) -> bool {
+        self.wait_asleep();
+        self.sleeps() != sleeps
+    }
+
     fn wait_asleep(&self) {
         wait_that("a thread to sleep", || {
             let stat = self.read("stat");

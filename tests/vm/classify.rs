@@ -255,6 +255,10 @@ const OTHER_KFUNCS: &[&str] = &[
 ];
 
 fn what_the_kernel_offers_is_used() {
+    if matches!(kernel_series(), (7, 1 | 2)) {
+        println!("skipped: builds of 7.1 and 7.2 describe some kernel functions wrongly");
+        return;
+    }
     let _probe = Probe::load();
     let log = load_log();
     let resolved: Vec<&str> = log

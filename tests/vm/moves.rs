@@ -52,9 +52,14 @@ fn shell(script: &str) -> Child {
         .expect("a shell can be started")
 }
 
-fn end(mut child: Child) {
-    child.kill().expect("a process can be killed");
-    child.wait().expect("and waited for");
+/// Kills all before it waits for any: those that still spin would delay the end of the others.
+fn end(mut children: Vec<Child>) {
+    for child in &mut children {
+        child.kill().expect("a process can be killed");
+    }
+    for child in &mut children {
+        child.wait().expect("and waited for");
+    }
 }
 
 /// `yes` never sleeps: nothing but a tick can find out that the shell has become something else.
@@ -78,7 +83,7 @@ process = "yes"
     wait_that("its CPU time to go to the rule", || {
         counts()["after"].cpu_ns > charged_ns
     });
-    end(child);
+    end(vec![child]);
 }
 
 const LAB_POLICY: &str = r#"
@@ -128,7 +133,7 @@ fn g07_a_process_that_is_moved_after_its_start() {
             move_to_cgroup(child.id(), "/lab/slow");
         }
         wait_for_pools(&children, "background");
-        children.into_iter().for_each(end);
+        end(children);
     }
 }
 
