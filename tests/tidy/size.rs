@@ -11,13 +11,8 @@ const FUNCTION_LINES: usize = 70;
 /// Files of more than FILE_LINES lines: (path, lines it may have, why it is one file).
 const LONG_FILES: &[(&str, usize, &str)] = &[
     (
-        "bpf/kernel.h",
-        500,
-        "the one door to the kernel: what goes round it must be seen at one look",
-    ),
-    (
         "bpf/twopool.bpf.c",
-        540,
+        560,
         "the callbacks of one scheduler, which the kernel calls in turn",
     ),
 ];
