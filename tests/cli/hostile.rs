@@ -190,10 +190,30 @@ fn a_list_of_threads_that_is_too_long_is_refused_and_not_cut() {
 }
 
 #[test]
-fn of_very_many_mistakes_people_see_the_first_and_programs_all() {
-    let place = Place::with(&format!("{POLICY}{}", "= \n".repeat(1000)));
+fn of_very_many_mistakes_the_first_are_listed_and_all_are_counted() {
+    let place = Place::with(&format!("{POLICY}{}", "= \n".repeat(100_000)));
+    place.write("other.toml", "= \n".repeat(5_000));
     let run = place.run("check policy.toml --format json").ends_with(1);
-    assert!(run.json()["error_count"].as_u64().expect("a count") >= 1000);
-    let end = "more; `twopool check --format json` lists all\n\n";
-    assert!(run.stderr.ends_with(end), "{} bytes", run.stderr.len());
+    let document = run.json();
+    let listed = document["diagnostics"].as_array().expect("a list").len();
+    let errors = document["error_count"].as_u64().expect("a count");
+    assert!(errors >= 100_000, "{errors}");
+    assert_eq!(
+        (listed, &document["omitted"]),
+        (1_000, &(errors - 1_000).into())
+    );
+    assert!(run.stdout.len() < 500_000, "{} bytes", run.stdout.len());
+    let end = format!(
+        "and {} more; `twopool check --format json` lists the first 1000\n\n",
+        errors - 200
+    );
+    assert!(run.stderr.ends_with(&end), "{} bytes", run.stderr.len());
+    let both = place
+        .run("check policy.toml other.toml --format json")
+        .json();
+    let listed = both["diagnostics"].as_array().expect("a list").len() as u64;
+    assert_eq!(
+        both["omitted"].as_u64(),
+        both["error_count"].as_u64().map(|errors| errors - listed)
+    );
 }

@@ -5,10 +5,12 @@
 //! specific, and only `help` says how to fix; all are lowercase without a final period.
 
 mod code;
+mod findings;
 pub mod render;
 mod source;
 
 pub use code::{Code, Severity};
+pub use findings::{Findings, MAX_KEPT, MAX_KEPT_BYTES};
 pub use source::{FileId, Position, SourceFile, Sources, Span};
 
 /// One finding about a policy.

@@ -135,6 +135,12 @@ impl Sources {
         }
     }
 
+    /// The 1-based line of an offset; an offset past the end is the end.
+    pub fn line(&self, file: FileId, byte: u32) -> u32 {
+        let SourceFile { text, index, .. } = self.file(file);
+        index.line((byte as usize).min(text.len())) as u32 + 1
+    }
+
     /// The bytes of the whole lines that a span touches.
     pub(crate) fn lines_of(&self, span: Span) -> std::ops::Range<usize> {
         let SourceFile { text, index, .. } = self.file(span.file);

@@ -3,9 +3,7 @@
 //! Every command and the daemon go through here, so that a dry run cannot disagree with them.
 //! Invariant: there is a policy and an image exactly if no diagnostic is an error.
 
-use std::collections::HashSet;
-
-use twopool_diag::{Code, Diagnostic, FileId, Severity, Sources, Span};
+use twopool_diag::{Code, Diagnostic, FileId, Findings, Sources, Span};
 
 use crate::dropins::rank;
 use crate::eval::Class;
@@ -38,8 +36,8 @@ pub struct Input {
 pub struct Compiled {
     /// The texts that diagnostics point into, in effective order.
     pub sources: Sources,
-    /// Everything found, by file and place.
-    pub diagnostics: Vec<Diagnostic>,
+    /// What was found, by file and place.
+    pub diagnostics: Findings,
     /// What the files mean; `None` if there was an error.
     pub policy: Option<Policy>,
     /// What the kernel gets; `None` if there was an error.
@@ -53,12 +51,7 @@ pub struct Compiled {
 impl Compiled {
     /// Errors and warnings.
     pub fn counts(&self) -> (usize, usize) {
-        let errors = self
-            .diagnostics
-            .iter()
-            .filter(|d| d.severity() == Severity::Error)
-            .count();
-        (errors, self.diagnostics.len() - errors)
+        (self.diagnostics.errors(), self.diagnostics.warnings())
     }
 
     /// Whether the policy can be loaded.
@@ -73,7 +66,7 @@ pub fn compile(inputs: &[Input], names: &dyn Names) -> Compiled {
     inputs.sort_by_key(|input| rank(input.role, &input.name));
     let mut out = Compiled {
         sources: Sources::default(),
-        diagnostics: Vec::new(),
+        diagnostics: Findings::new(),
         policy: None,
         image: None,
         tests: TestReport::default(),
@@ -96,10 +89,7 @@ pub fn compile(inputs: &[Input], names: &dyn Names) -> Compiled {
         files.push(file);
     }
     judge(&files, policy_file, names, &mut out);
-    out.diagnostics.sort_by_key(|d| {
-        d.span
-            .map_or((u32::MAX, 0, 0), |s| (s.file.0, s.start, s.end))
-    });
+    out.diagnostics.sort_by_place();
     out
 }
 
@@ -108,33 +98,26 @@ fn read(input: &Input, out: &mut Compiled) -> Options {
     let decoded = syntax::decode(file, &input.bytes);
     let id = out.sources.add(input.name.clone(), decoded.text);
     debug_assert_eq!(id, file);
-    let (tree, syntax_errors) = syntax::parse(file, &decoded.clean);
-    let (options, mut found) = options::read(&tree);
+    let line_of = |byte| out.sources.line(file, byte);
+    let (tree, syntax_errors) = syntax::parse(file, &decoded.clean, line_of);
     // What the parser makes of a line with a syntax error is guesswork, and so is a value that it
     // invented, which has no place; say nothing about either.
-    let broken: HashSet<u32> = syntax_errors
-        .iter()
-        .filter(|d| d.code == Code::Syntax)
-        .filter_map(|d| d.span)
-        .map(|s| out.sources.position(file, s.start).line)
-        .collect();
-    if !broken.is_empty() {
-        let line = |s: Span| out.sources.position(file, s.start).line;
-        found.retain(|d| {
-            d.span
-                .is_some_and(|s| s.end > 0 && !broken.contains(&line(s)))
-        });
-    }
-    if options.empty && decoded.diagnostics.is_empty() {
+    let broken = &tree.broken_lines;
+    let is_guesswork = |d: &Diagnostic| {
+        let has_place = |s: Span| s.end > 0 && !broken.contains(&line_of(s.start));
+        !broken.is_empty() && !d.span.is_some_and(has_place)
+    };
+    let (options, mut found) = options::read(&tree, &is_guesswork);
+    if options.empty && decoded.findings.is_empty() {
         found.push(
             Diagnostic::new(Code::EmptyPolicy, syntax::span(file, 0, 0), "the file is empty")
                 .label("nothing but blanks and comments")
                 .help("an empty file is never taken for a policy; write at least `version = 1` and `default = ..`"),
         );
     }
-    out.diagnostics.extend(decoded.diagnostics);
-    out.diagnostics.extend(syntax_errors);
-    out.diagnostics.extend(found);
+    out.diagnostics.absorb(decoded.findings);
+    out.diagnostics.absorb(syntax_errors);
+    out.diagnostics.absorb(found);
     options
 }
 
@@ -142,7 +125,7 @@ fn read(input: &Input, out: &mut Compiled) -> Options {
 fn judge(files: &[Options], policy_file: Option<FileId>, names: &dyn Names, out: &mut Compiled) {
     let (policy, found) = resolve::resolve(files, policy_file, &out.sources, names);
     let beyond_limits = found.iter().any(|d| d.code == Code::LimitExceeded);
-    out.diagnostics.extend(found);
+    out.diagnostics.absorb(found);
     // Lowering a policy with errors elsewhere still finds the patterns that are too large, in the
     // same run. Beyond the limits it would only say the same again.
     let image = if beyond_limits {
@@ -153,7 +136,7 @@ fn judge(files: &[Options], policy_file: Option<FileId>, names: &dyn Names, out:
     let Some(image) = image.filter(|_| out.counts().0 == 0) else {
         return;
     };
-    out.diagnostics.extend(lint::lint(files, &policy));
+    out.diagnostics.absorb(lint::lint(files, &policy));
     let (tests, failures) = testing::run(&policy, |thread| -> Class { image.classify(thread) });
     out.tests = tests;
     if failures.is_empty() {
@@ -161,11 +144,11 @@ fn judge(files: &[Options], policy_file: Option<FileId>, names: &dyn Names, out:
         out.policy = Some(policy);
         out.image = Some(image);
     }
-    out.diagnostics.extend(failures);
+    out.diagnostics.absorb(failures);
 }
 
 fn lower_into(policy: &Policy, out: &mut Compiled) -> Option<Image> {
     let (image, found) = lower(policy);
-    out.diagnostics.extend(found);
+    out.diagnostics.absorb(found);
     image
 }

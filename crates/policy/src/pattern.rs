@@ -4,7 +4,7 @@
 //! one leading and no trailing slash. Faults point at the bytes of the text that show them.
 
 use regex_syntax::hir::{Hir, Look};
-use twopool_diag::{Code, Diagnostic};
+use twopool_diag::{Code, Diagnostic, Findings};
 
 use crate::glob;
 use crate::limits::MAX_REGEX_BYTES;
@@ -14,7 +14,7 @@ use crate::text::escape;
 use crate::thread::{NAME_BYTES, cut};
 
 /// A pattern on thread and process names.
-pub fn name(options: &PatternOptions, diagnostics: &mut Vec<Diagnostic>) -> Option<Pattern> {
+pub fn name(options: &PatternOptions, diagnostics: &mut Findings) -> Option<Pattern> {
     let text = &options.text;
     let kind = kind_of(options);
     let at = At(Some(text.span));
@@ -48,7 +48,7 @@ pub fn name(options: &PatternOptions, diagnostics: &mut Vec<Diagnostic>) -> Opti
 }
 
 /// A pattern on cgroup paths.
-pub fn cgroup(options: &PatternOptions, diagnostics: &mut Vec<Diagnostic>) -> Option<Pattern> {
+pub fn cgroup(options: &PatternOptions, diagnostics: &mut Findings) -> Option<Pattern> {
     let text = &options.text;
     let kind = kind_of(options);
     let at = At(Some(text.span));
@@ -114,7 +114,7 @@ pub fn normalise_bytes(path: &[u8]) -> Vec<u8> {
 }
 
 /// Refuses what no cgroup path can be.
-fn check_path(text: &Text, path: &str, diagnostics: &mut Vec<Diagnostic>) -> Option<()> {
+fn check_path(text: &Text, path: &str, diagnostics: &mut Findings) -> Option<()> {
     let bad = path[1..].split('/').find(|c| matches!(*c, "" | "." | ".."));
     let label = match bad {
         None => return Some(()),
@@ -154,7 +154,7 @@ fn too_long(text: &Text, kept: &[u8]) -> Diagnostic {
 fn glob_regex(
     text: &Text,
     read: Result<String, glob::Fault>,
-    diagnostics: &mut Vec<Diagnostic>,
+    diagnostics: &mut Findings,
 ) -> Option<String> {
     match read {
         Ok(regex) => Some(regex),
@@ -174,7 +174,7 @@ fn glob_regex(
 // ---- regexes ---------------------------------------------------------------------------------
 
 /// Checks a regex and returns it in a form that `(?:..)` can be put around.
-fn regex(text: &Text, diagnostics: &mut Vec<Diagnostic>) -> Option<String> {
+fn regex(text: &Text, diagnostics: &mut Findings) -> Option<String> {
     match check_regex(&text.value) {
         Ok(regex) => Some(regex),
         Err(fault) => {

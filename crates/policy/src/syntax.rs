@@ -4,9 +4,11 @@
 //! (a byte-order mark, a lone carriage return, a byte that is not UTF-8) is blanked out in place
 //! before parsing, never removed.
 
+use std::collections::HashSet;
+
 use toml::Spanned;
 use toml::de::DeTable;
-use twopool_diag::{Code, Diagnostic, FileId, Span};
+use twopool_diag::{Code, Diagnostic, FileId, Findings, Span};
 
 use crate::firsts::Firsts;
 
@@ -21,19 +23,19 @@ pub struct Decoded {
     /// The same with everything blanked out that TOML would trip over.
     pub clean: String,
     /// Complaints about single bytes.
-    pub diagnostics: Vec<Diagnostic>,
+    pub findings: Findings,
 }
 
 /// Checks the encoding. Accepts a leading BOM and CRLF, refuses a BOM elsewhere and a lone CR.
 pub fn decode(file: FileId, bytes: &[u8]) -> Decoded {
-    let mut diagnostics = Vec::new();
-    let text = utf8(file, bytes, &mut diagnostics);
+    let mut findings = Findings::new();
+    let text = utf8(file, bytes, &mut findings);
     let mut clean = text.clone().into_bytes();
     for (at, _) in text.match_indices(BOM) {
         clean[at..at + BOM.len()].fill(b' ');
         if at > 0 {
             let span = span(file, at, at + BOM.len());
-            diagnostics.push(
+            findings.push(
                 Diagnostic::new(Code::Syntax, span, "byte-order mark inside the text")
                     .label("bytes 0xEF 0xBB 0xBF")
                     .help("delete it; a byte-order mark may only be the first thing in a file"),
@@ -43,7 +45,7 @@ pub fn decode(file: FileId, bytes: &[u8]) -> Decoded {
     for (at, _) in text.match_indices('\r') {
         if bytes.get(at + 1) != Some(&b'\n') {
             clean[at] = b'\n'; // what was meant, most likely
-            diagnostics.push(
+            findings.push(
                 Diagnostic::new(
                     Code::Syntax,
                     span(file, at, at + 1),
@@ -58,11 +60,11 @@ pub fn decode(file: FileId, bytes: &[u8]) -> Decoded {
     Decoded {
         text,
         clean,
-        diagnostics,
+        findings,
     }
 }
 
-fn utf8(file: FileId, bytes: &[u8], diagnostics: &mut Vec<Diagnostic>) -> String {
+fn utf8(file: FileId, bytes: &[u8], findings: &mut Findings) -> String {
     let mut text = String::with_capacity(bytes.len());
     let mut bad = 0;
     for chunk in bytes.utf8_chunks() {
@@ -72,7 +74,7 @@ fn utf8(file: FileId, bytes: &[u8], diagnostics: &mut Vec<Diagnostic>) -> String
             bad += 1;
             if bad <= MAX_BAD_BYTES {
                 let place = span(file, text.len() - 1, text.len());
-                diagnostics.push(
+                findings.push(
                     Diagnostic::new(Code::Syntax, place, "the text is not UTF-8")
                         .label(format!("byte 0x{byte:02X} at offset {}", text.len() - 1))
                         .help("save the file as UTF-8; in a regex, `(?-u)\\xff` stands for such a byte"),
@@ -93,15 +95,19 @@ pub struct Tree<'a> {
     pub root: DeTable<'a>,
     /// It had syntax errors; the tree may lack something that the user wrote.
     pub broken: bool,
+    /// The lines that begin a syntax error, from 1.
+    pub broken_lines: HashSet<u32>,
 }
 
-/// Parses a text in which `decode` found its way. Returns what could be understood.
-pub fn parse(file: FileId, text: &str) -> (Tree<'_>, Vec<Diagnostic>) {
+/// Parses a text in which `decode` found its way. Returns what could be understood. `line_of` gives
+/// the line of a byte.
+pub fn parse(file: FileId, text: &str, line_of: impl Fn(u32) -> u32) -> (Tree<'_>, Findings) {
     let (root, errors) = DeTable::parse_recoverable(text);
     let mut firsts = None;
     let is_duplicate = |e: &toml::de::Error| e.message().starts_with("duplicate key");
     let broken = errors.iter().any(|e| !is_duplicate(e));
-    let mut diagnostics: Vec<Diagnostic> = Vec::new();
+    let (mut findings, mut last) = (Findings::new(), None);
+    let mut broken_lines = HashSet::new();
     for error in errors {
         let range = error.span().unwrap_or(0..0);
         let range = range.start.min(text.len())..range.end.min(text.len());
@@ -111,9 +117,14 @@ pub fn parse(file: FileId, text: &str) -> (Tree<'_>, Vec<Diagnostic>) {
         } else {
             Some(syntax_error(file, text, error.message(), range))
         };
-        if diagnostics.last() != diagnostic.as_ref() {
-            diagnostics.extend(diagnostic);
+        let Some(diagnostic) = diagnostic.filter(|d| last.as_ref() != Some(d)) else {
+            continue;
+        };
+        if diagnostic.code == Code::Syntax {
+            broken_lines.extend(diagnostic.span.map(|s| line_of(s.start)));
         }
+        findings.push(diagnostic.clone());
+        last = Some(diagnostic);
     }
     (
         Tree {
@@ -121,8 +132,9 @@ pub fn parse(file: FileId, text: &str) -> (Tree<'_>, Vec<Diagnostic>) {
             text,
             root: Spanned::into_inner(root),
             broken,
+            broken_lines,
         },
-        diagnostics,
+        findings,
     )
 }
 

@@ -1,6 +1,6 @@
 //! `[[test]]` tables against a classifier.
 
-use twopool_diag::{Code, Diagnostic};
+use twopool_diag::{Code, Diagnostic, Findings};
 
 use crate::eval::Class;
 use crate::policy::{Policy, Pool, Test};
@@ -35,12 +35,12 @@ pub struct TestCase {
 }
 
 /// Runs every test. `failed-test` diagnostics point at the expectation.
-pub fn run(policy: &Policy, classify: impl Fn(&Thread) -> Class) -> (TestReport, Vec<Diagnostic>) {
+pub fn run(policy: &Policy, classify: impl Fn(&Thread) -> Class) -> (TestReport, Findings) {
     let mut report = TestReport {
         rules: policy.rules.len(),
         ..TestReport::default()
     };
-    let mut diagnostics = Vec::new();
+    let mut diagnostics = Findings::new();
     let mut reached = vec![false; policy.rules.len()];
     for test in &policy.tests {
         let class = classify(&test.thread);

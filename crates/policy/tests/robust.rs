@@ -113,7 +113,7 @@ fn check(out: &Compiled, what: &str) {
     assert_eq!(out.is_valid(), errors == 0, "{what}");
     let report = human(&out.sources, &out.diagnostics, false);
     assert!(
-        report.matches("\n --> ").count() <= out.diagnostics.len(),
+        report.matches("\n --> ").count() <= out.diagnostics.total(),
         "{what}"
     );
     CheckDocument::new(&out.sources, &out.diagnostics, TestCounts::default());

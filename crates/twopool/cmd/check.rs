@@ -89,6 +89,10 @@ pub fn merge(documents: Vec<Value>) -> Value {
         for count in ["error_count", "warning_count"] {
             all[count] = sum(&all[count], &document[count]);
         }
+        // There only where something is left out.
+        if let Some(omitted) = document.get("omitted") {
+            all["omitted"] = sum(&all["omitted"], omitted);
+        }
         for count in ["passed", "failed", "rules_reached", "rules"] {
             all["tests"][count] = sum(&all["tests"][count], &document["tests"][count]);
         }

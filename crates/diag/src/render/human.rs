@@ -6,7 +6,7 @@ use std::ops::Range;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 
-use crate::{Diagnostic, FileId, Severity, SourceFile, Sources, Span};
+use crate::{Diagnostic, FileId, Findings, Severity, SourceFile, Sources, Span};
 
 const BOM: char = '\u{feff}';
 /// Lines are never folded to a terminal's width: a report must not depend on where it is read.
@@ -21,7 +21,7 @@ const BUDGET: usize = MOST_SHOWN * WINDOW;
 
 /// The diagnostics, one after the other, each followed by an empty line. Of very many the first,
 /// and how many more there are.
-pub fn human(sources: &Sources, diagnostics: &[Diagnostic], color: bool) -> String {
+pub fn human(sources: &Sources, findings: &Findings, color: bool) -> String {
     let renderer = if color {
         Renderer::styled()
     } else {
@@ -30,39 +30,45 @@ pub fn human(sources: &Sources, diagnostics: &[Diagnostic], color: bool) -> Stri
     let renderer = renderer.term_width(WIDTH).decor_style(DecorStyle::Ascii);
     let mut out = String::new();
     let mut left = BUDGET;
-    for (i, diagnostic) in diagnostics.iter().enumerate() {
+    let mut shown = 0;
+    for diagnostic in findings {
         let pages = pages(sources, diagnostic);
         let cost = pages.iter().map(|page| page.bytes.len()).sum();
-        if i > 0 && (i == MOST_SHOWN || left < cost) {
-            let more = diagnostics.len() - i;
-            out.push_str(&format!(
-                "and {more} more; `twopool check --format json` lists all\n\n"
-            ));
+        if shown > 0 && (shown == MOST_SHOWN || left < cost) {
             break;
         }
+        shown += 1;
         left = left.saturating_sub(cost);
         out.push_str(&renderer.render(&[group(sources, diagnostic, &pages)]));
         out.push_str("\n\n");
+    }
+    let more = findings.total() - shown;
+    if more > 0 {
+        let listed = match findings.omitted() {
+            0 => "all".to_owned(),
+            _ => format!("the first {}", findings.kept().len()),
+        };
+        out.push_str(&format!(
+            "and {more} more; `twopool check --format json` lists {listed}\n\n"
+        ));
     }
     out
 }
 
 /// `2 errors, 1 warning`, or `None` if there is neither.
-pub fn summary_line(diagnostics: &[Diagnostic]) -> Option<String> {
-    let errors = diagnostics
-        .iter()
-        .filter(|d| d.severity() == Severity::Error)
-        .count();
-    let warnings = diagnostics.len() - errors;
+pub fn summary_line(findings: &Findings) -> Option<String> {
     let count = |n: usize, what: &str| match n {
         0 => None,
         1 => Some(format!("1 {what}")),
         n => Some(format!("{n} {what}s")),
     };
-    let parts: Vec<String> = [count(errors, "error"), count(warnings, "warning")]
-        .into_iter()
-        .flatten()
-        .collect();
+    let parts: Vec<String> = [
+        count(findings.errors(), "error"),
+        count(findings.warnings(), "warning"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
@@ -185,7 +191,7 @@ mod tests {
         let found = Diagnostic::new(Code::UnknownKey, place(file, 3, 9), "unknown key `wieght`")
             .label("here")
             .help("did you mean `weight`?");
-        let text = human(&sources, &[found], false);
+        let text = human(&sources, &[found].into_iter().collect(), false);
         let expected = "\
 error[unknown-key]: unknown key `wieght`
  --> p.toml:1:1
@@ -203,6 +209,7 @@ error[unknown-key]: unknown key `wieght`
     fn colour_comes_only_when_asked_for() {
         let sources = Sources::default();
         let found = [Diagnostic::new(Code::NoRules, None, "no rules")];
+        let found = found.into_iter().collect();
         assert!(!human(&sources, &found, false).contains('\x1b'));
         assert!(human(&sources, &found, true).contains('\x1b'));
     }
@@ -229,29 +236,32 @@ error[unknown-key]: unknown key
       | ----- there
 
 ";
-        assert_eq!(human(&sources, &[found], false), expected);
+        assert_eq!(
+            human(&sources, &[found].into_iter().collect(), false),
+            expected
+        );
     }
 
     #[test]
     fn of_very_many_the_first_are_shown_and_the_rest_counted() {
         let mut sources = Sources::default();
         let file = sources.add("p.toml", "x = 1\n".repeat(100_000));
-        let found: Vec<Diagnostic> = (0..100_000)
+        let found: Findings = (0..100_000)
             .map(|i| Diagnostic::new(Code::UnknownKey, place(file, i * 6, i * 6 + 1), "unknown"))
             .collect();
         let text = human(&sources, &found, false);
         assert_eq!(text.matches("error[unknown-key]").count(), MOST_SHOWN);
         assert!(
-            text.ends_with("\n\nand 99800 more; `twopool check --format json` lists all\n\n"),
+            text.ends_with(
+                "\n\nand 99800 more; `twopool check --format json` lists the first 1000\n\n"
+            ),
             "{}",
             &text[text.len() - 100..]
         );
-        assert_eq!(
-            human(&sources, &found[..MOST_SHOWN], false)
-                .matches("more;")
-                .count(),
-            0
-        );
+        let first = |n: usize| -> Findings { found.iter().take(n).cloned().collect() };
+        assert!(!human(&sources, &first(MOST_SHOWN), false).contains("more;"));
+        let end = "and 1 more; `twopool check --format json` lists all\n\n";
+        assert!(human(&sources, &first(MOST_SHOWN + 1), false).ends_with(end));
     }
 
     #[test]
@@ -261,7 +271,8 @@ error[unknown-key]: unknown key
             Diagnostic::new(Code::Syntax, None, "b"),
             Diagnostic::new(Code::Syntax, None, "c"),
         ];
+        let found = found.into_iter().collect();
         assert_eq!(summary_line(&found).as_deref(), Some("2 errors, 1 warning"));
-        assert_eq!(summary_line(&[]), None);
+        assert_eq!(summary_line(&Findings::new()), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Diagnostic, Severity, Sources, Span};
+use crate::{Diagnostic, Findings, Sources, Span};
 
 /// What `check` and `test` print.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -15,8 +15,11 @@ pub struct CheckDocument {
     pub error_count: usize,
     /// Findings that do not.
     pub warning_count: usize,
-    /// All findings, by file and place.
+    /// The findings by file and place: all of them, or the first of very many.
     pub diagnostics: Vec<DiagnosticJson>,
+    /// Findings that are counted above and not listed; absent where all are listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted: usize,
     /// What became of the tests.
     pub tests: TestCounts,
 }
@@ -84,20 +87,21 @@ pub struct PlaceJson {
 
 impl CheckDocument {
     /// The document of some findings.
-    pub fn new(sources: &Sources, found: &[Diagnostic], tests: TestCounts) -> Self {
-        let errors = found
-            .iter()
-            .filter(|d| d.severity() == Severity::Error)
-            .count();
+    pub fn new(sources: &Sources, found: &Findings, tests: TestCounts) -> Self {
         Self {
             format_version: "1",
-            valid: errors == 0,
-            error_count: errors,
-            warning_count: found.len() - errors,
-            diagnostics: diagnostics(sources, found),
+            valid: found.errors() == 0,
+            error_count: found.errors(),
+            warning_count: found.warnings(),
+            diagnostics: diagnostics(sources, found.kept()),
+            omitted: found.omitted(),
             tests,
         }
     }
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Findings alone, for documents that hold more than these.
@@ -146,7 +150,7 @@ fn range(sources: &Sources, span: Span) -> RangeJson {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Code, FileId};
+    use crate::{Code, FileId, MAX_KEPT};
 
     #[test]
     fn the_document_has_the_public_shape() {
@@ -160,7 +164,11 @@ mod tests {
         let found = Diagnostic::new(Code::UnknownKey, span(19, 25), "unknown key `wieght`")
             .help("did you mean `weight`?")
             .related(span(12, 14), "a place");
-        let document = CheckDocument::new(&sources, &[found], TestCounts::default());
+        let document = CheckDocument::new(
+            &sources,
+            &[found].into_iter().collect(),
+            TestCounts::default(),
+        );
         let json = serde_json::to_value(&document).unwrap();
         assert_eq!(json["valid"], false);
         assert_eq!(json["error_count"], 1);
@@ -179,8 +187,26 @@ mod tests {
     }
 
     #[test]
+    fn a_document_that_is_cut_says_so_and_another_does_not() {
+        let document = |count: usize| {
+            let found = (0..count).map(|_| Diagnostic::new(Code::Syntax, None, "x"));
+            let document =
+                CheckDocument::new(&Sources::default(), &found.collect(), TestCounts::default());
+            serde_json::to_value(document).unwrap()
+        };
+        assert!(document(MAX_KEPT).get("omitted").is_none());
+        let cut = document(MAX_KEPT + 7);
+        assert_eq!(
+            (&cut["omitted"], &cut["error_count"]),
+            (&7.into(), &(MAX_KEPT + 7).into())
+        );
+        assert_eq!(cut["diagnostics"].as_array().unwrap().len(), MAX_KEPT);
+    }
+
+    #[test]
     fn a_finding_without_a_place_has_a_null_range() {
         let found = [Diagnostic::new(Code::LimitExceeded, None, "too much text")];
+        let found = found.into_iter().collect();
         let document = CheckDocument::new(&Sources::default(), &found, TestCounts::default());
         assert_eq!(
             serde_json::to_value(document).unwrap()["diagnostics"][0]["range"],

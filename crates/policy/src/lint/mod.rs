@@ -8,14 +8,14 @@ mod shadow;
 
 use std::collections::HashMap;
 
-use twopool_diag::{Code, Diagnostic, Span};
+use twopool_diag::{Code, Diagnostic, Findings, Span};
 
 use crate::options::{ConditionOptions, Options, PatternOptions};
 use crate::policy::{Policy, Rule};
 
 /// All lints over a policy and the files that it came from.
-pub fn lint(files: &[Options], policy: &Policy) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
+pub fn lint(files: &[Options], policy: &Policy) -> Findings {
+    let mut found = Findings::new();
     if policy.rules.is_empty() {
         let place = files
             .iter()
@@ -44,7 +44,7 @@ fn tables(rule: &crate::options::RuleOptions) -> impl Iterator<Item = &Condition
 
 /// Rules that can never take a thread: the same conditions as an earlier rule, or conditions that
 /// imply an earlier rule's.
-fn rules(rules: &[Rule], found: &mut Vec<Diagnostic>) {
+fn rules(rules: &[Rule], found: &mut Findings) {
     for (i, rule) in rules.iter().enumerate() {
         let Some((earlier, code)) = rules[..i]
             .iter()
@@ -93,7 +93,7 @@ fn verdict(earlier: &Rule, rule: &Rule) -> Option<Code> {
 }
 
 /// Exact names that differ as written and are one once cut: the first rule takes both.
-fn truncation_clashes(files: &[Options], found: &mut Vec<Diagnostic>) {
+fn truncation_clashes(files: &[Options], found: &mut Findings) {
     let mut threads: HashMap<&[u8], (&str, Span)> = HashMap::new();
     let mut processes = HashMap::new();
     for rule in files.iter().flat_map(|f| &f.rules) {
@@ -116,7 +116,7 @@ fn exact(patterns: Option<&[PatternOptions]>) -> impl Iterator<Item = &PatternOp
 fn clash<'a>(
     name: &'a PatternOptions,
     seen: &mut HashMap<&'a [u8], (&'a str, Span)>,
-    found: &mut Vec<Diagnostic>,
+    found: &mut Findings,
 ) {
     let text = name.text.value.as_str();
     let kept = crate::thread::cut(text.as_bytes());

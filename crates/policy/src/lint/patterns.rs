@@ -1,12 +1,12 @@
 //! Lints on one pattern as it was written: escapes, blanks, regexes in glob's clothing.
 
-use twopool_diag::{Code, Diagnostic};
+use twopool_diag::{Code, Diagnostic, Findings};
 
 use crate::glob;
 use crate::options::{ConditionOptions, Form, PatternOptions};
 
 /// All patterns of one table of conditions.
-pub fn lint(conditions: &ConditionOptions, found: &mut Vec<Diagnostic>) {
+pub fn lint(conditions: &ConditionOptions, found: &mut Findings) {
     for pattern in conditions
         .thread
         .iter()
@@ -36,7 +36,7 @@ fn is_glob(pattern: &PatternOptions) -> bool {
     pattern.form == Form::Glob || (pattern.form == Form::Bare && !is_exact(pattern))
 }
 
-fn common(pattern: &PatternOptions, found: &mut Vec<Diagnostic>) {
+fn common(pattern: &PatternOptions, found: &mut Findings) {
     let text = &pattern.text;
     if let Some(place) = text.escape {
         found.push(
@@ -75,7 +75,7 @@ const SIGNS: [(&str, &str); 6] = [
     ("[^", "in a glob `[!..]` negates"),
 ];
 
-fn looks_like_regex(pattern: &PatternOptions, found: &mut Vec<Diagnostic>) {
+fn looks_like_regex(pattern: &PatternOptions, found: &mut Findings) {
     let text = &pattern.text.value;
     let alternation = text.find('(').is_some_and(|open| {
         text[open..]
@@ -102,7 +102,7 @@ fn looks_like_regex(pattern: &PatternOptions, found: &mut Vec<Diagnostic>) {
     );
 }
 
-fn blanks(pattern: &PatternOptions, found: &mut Vec<Diagnostic>) {
+fn blanks(pattern: &PatternOptions, found: &mut Findings) {
     let text = &pattern.text.value;
     let leading = text.starts_with([' ', '\t']) && pattern.form != Form::Regex;
     // A prefix may well end in a blank, and so may a name that the kernel cut there.
@@ -125,7 +125,7 @@ fn blanks(pattern: &PatternOptions, found: &mut Vec<Diagnostic>) {
 }
 
 /// `runc:[2:INIT]` or `[kthreadd]`: brackets that belong to the name, read as a class.
-fn literal_brackets(pattern: &PatternOptions, found: &mut Vec<Diagnostic>) {
+fn literal_brackets(pattern: &PatternOptions, found: &mut Findings) {
     let text = &pattern.text.value;
     if pattern.form != Form::Bare || text.contains(['*', '?', '{']) {
         return;
@@ -156,7 +156,7 @@ fn literal_brackets(pattern: &PatternOptions, found: &mut Vec<Diagnostic>) {
 }
 
 /// `kworker/0:1-events`: /proc adds the queue, the kernel's name ends before it.
-fn workqueue(pattern: &PatternOptions, found: &mut Vec<Diagnostic>) {
+fn workqueue(pattern: &PatternOptions, found: &mut Findings) {
     let text = &pattern.text.value;
     let kept = crate::thread::without_workqueue(text.as_bytes());
     if pattern.form != Form::Regex && kept.len() < text.len() {

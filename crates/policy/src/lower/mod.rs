@@ -15,7 +15,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use twopool_diag::{Code, Diagnostic, Severity};
+use twopool_diag::{Code, Diagnostic, Findings};
 
 use self::alternatives::{Alternative, Asked, Field, alternatives};
 use self::patterns::{Compiled, ExactNames, Lowering};
@@ -37,8 +37,8 @@ const _: () = assert!(limits::MAX_EXACT_NAMES == MAX_EXACT_NAMES);
 /// # Panics
 ///
 /// If the policy exceeds the counts in [`limits`]; resolving refuses such a policy.
-pub fn lower(policy: &Policy) -> (Option<Image>, Vec<Diagnostic>) {
-    let mut diagnostics = Vec::new();
+pub fn lower(policy: &Policy) -> (Option<Image>, Findings) {
+    let mut diagnostics = Findings::new();
     let mut work = Work::new(WORK);
     let compiled = Compiled::new(policy, &mut work, &mut diagnostics);
     let alternatives = alternatives(policy);
@@ -46,10 +46,7 @@ pub fn lower(policy: &Policy) -> (Option<Image>, Vec<Diagnostic>) {
         policy.rules.len() <= MAX_RULES && alternatives.len() <= MAX_ALTS,
         "resolve refuses more"
     );
-    if diagnostics
-        .iter()
-        .any(|found| found.severity() == Severity::Error)
-    {
+    if diagnostics.errors() > 0 {
         return (None, diagnostics);
     }
     let image = tables(
@@ -59,9 +56,7 @@ pub fn lower(policy: &Policy) -> (Option<Image>, Vec<Diagnostic>) {
         &mut work,
         &mut diagnostics,
     );
-    let failed = diagnostics
-        .iter()
-        .any(|found| found.severity() == Severity::Error);
+    let failed = diagnostics.errors() > 0;
     assert_eq!(
         image.is_some(),
         !failed,
@@ -75,7 +70,7 @@ fn tables(
     alternatives: &[Alternative<'_>],
     compiled: &Compiled<'_>,
     work: &mut Work,
-    diagnostics: &mut Vec<Diagnostic>,
+    diagnostics: &mut Findings,
 ) -> Option<Image> {
     let words = alternatives.len().div_ceil(64).max(1);
     let (mut rows, mut plane_rows) = (Rows::new(words), Rows::new(3 * words));
@@ -124,10 +119,7 @@ fn tables(
     header.rows = tables.push_u64s(rows.words());
     header.plane_rows = tables.push_u64s(plane_rows.words());
     settings::settings(policy, &mut header);
-    if diagnostics
-        .iter()
-        .any(|found| found.severity() == Severity::Error)
-    {
+    if diagnostics.errors() > 0 {
         return None;
     }
     let image = encode(&header, &tables);
@@ -172,7 +164,7 @@ fn write_numbers<'a>(
     rows: &mut Rows,
     tables: &mut Tables,
     header: &mut Header,
-    diagnostics: &mut Vec<Diagnostic>,
+    diagnostics: &mut Findings,
 ) {
     let words = header.words as usize;
     header.nice_row = numbers::nice(alternatives, words, rows);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use twopool_diag::{Code, Diagnostic};
+use twopool_diag::{Code, Diagnostic, Findings};
 
 use super::rows::{Rows, or};
 use crate::automaton::{self, Automata, Dfa, Domain, Member, Positions, Refusal, Work};
@@ -19,7 +19,7 @@ pub(super) struct Compiled<'a> {
 impl<'a> Compiled<'a> {
     /// Reads the patterns of all rules; one diagnostic for each place of a pattern that cannot be
     /// built or cannot match.
-    pub fn new(policy: &'a Policy, work: &mut Work, diagnostics: &mut Vec<Diagnostic>) -> Self {
+    pub fn new(policy: &'a Policy, work: &mut Work, diagnostics: &mut Findings) -> Self {
         let mut compiled = Self::default();
         let tables = policy.rules.iter().flat_map(|rule| {
             std::iter::once(&rule.all)
@@ -54,7 +54,7 @@ impl<'a> Compiled<'a> {
         pattern: &'a Pattern,
         domain: Domain,
         work: &mut Work,
-        diagnostics: &mut Vec<Diagnostic>,
+        diagnostics: &mut Findings,
     ) {
         let known = self.known.entry((domain == Domain::Name, &pattern.regex));
         let refusal = match known.or_insert(None) {
@@ -209,7 +209,7 @@ pub(super) struct Lowering<'c, 'a> {
     pub plane_rows: &'c mut Rows,
     pub tables: &'c mut Tables,
     pub work: &'c mut Work,
-    pub diagnostics: &'c mut Vec<Diagnostic>,
+    pub diagnostics: &'c mut Findings,
 }
 
 impl<'a> Lowering<'_, 'a> {

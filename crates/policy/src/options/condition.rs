@@ -87,7 +87,7 @@ impl Reader<'_> {
         forms: &'static [&'static str],
     ) -> Option<Vec<PatternOptions>> {
         let mut out = Vec::new();
-        let before = self.diagnostics.len();
+        let before = self.complaints;
         match node.get_ref() {
             DeValue::Array(items) => {
                 if items.is_empty() {
@@ -99,7 +99,7 @@ impl Reader<'_> {
             }
             _ => self.pattern(path, node, forms, &mut out),
         }
-        (self.diagnostics.len() == before && !out.is_empty()).then_some(out)
+        (self.complaints == before && !out.is_empty()).then_some(out)
     }
 
     fn pattern(
@@ -190,7 +190,7 @@ impl Reader<'_> {
         range: (i64, i64),
         names: bool,
     ) -> Option<Numbers> {
-        let before = self.diagnostics.len();
+        let before = self.complaints;
         let mut items = Vec::new();
         match node.get_ref() {
             DeValue::Array(list) => {
@@ -203,7 +203,7 @@ impl Reader<'_> {
             }
             _ => items.extend(self.number(path, node, range, names)),
         }
-        let whole = self.diagnostics.len() == before && !items.is_empty();
+        let whole = self.complaints == before && !items.is_empty();
         whole.then(|| Numbers {
             items,
             span: self.span(node.span()),
@@ -246,7 +246,7 @@ impl Reader<'_> {
         table: &DeTable<'_>,
         (least, most): (i64, i64),
     ) -> Option<NumberItem> {
-        let before = self.diagnostics.len();
+        let before = self.complaints;
         let (mut min, mut max) = (None, None);
         for (name, value) in table {
             let word: &str = name.get_ref();
@@ -273,7 +273,7 @@ impl Reader<'_> {
                 .label(format!("min {low} is above max {high}")),
             );
         }
-        (self.diagnostics.len() == before).then_some(NumberItem::Range(min, max))
+        (self.complaints == before).then_some(NumberItem::Range(min, max))
     }
 
     fn scheds(
@@ -282,7 +282,7 @@ impl Reader<'_> {
         node: &Node<'_>,
         words: &'static [&'static str],
     ) -> Option<Vec<Sched>> {
-        let before = self.diagnostics.len();
+        let before = self.complaints;
         let mut out = Vec::new();
         match node.get_ref() {
             DeValue::Array(list) => {
@@ -296,7 +296,7 @@ impl Reader<'_> {
             DeValue::String(_) => out.extend(self.choice(path, node, words).and_then(sched)),
             _ => self.wrong_type(path, "a word or a list of words", node),
         }
-        (self.diagnostics.len() == before).then_some(out)
+        (self.complaints == before).then_some(out)
     }
 
     pub(super) fn empty(&mut self, path: &str, what: &str, node: &Node<'_>) {

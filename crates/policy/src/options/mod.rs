@@ -11,7 +11,7 @@ mod value;
 
 use std::collections::BTreeMap;
 
-use twopool_diag::{Diagnostic, FileId, Span};
+use twopool_diag::{Diagnostic, FileId, Findings, Span};
 
 use crate::policy::{Cpus, Pool, Sched};
 use crate::syntax::Tree;
@@ -238,9 +238,9 @@ pub struct TestOptions {
     pub header: Span,
 }
 
-/// Reads a whole file.
-pub fn read(tree: &Tree<'_>) -> (Options, Vec<Diagnostic>) {
-    read::Reader::new(tree).file()
+/// Reads a whole file. Findings that are guesswork are left out.
+pub fn read(tree: &Tree<'_>, is_guesswork: &dyn Fn(&Diagnostic) -> bool) -> (Options, Findings) {
+    read::Reader::new(tree, is_guesswork).file()
 }
 
 /// Reads a default of the table of keys. Defaults are ours, so one that does not fit is a bug.

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use twopool_diag::{Code, Diagnostic, FileId, Span};
+use twopool_diag::{Code, Diagnostic, FileId, Findings, Span};
 
 use super::scalar::quoted_list;
 use super::{Options, Setting, Value};
@@ -30,22 +30,27 @@ pub(super) struct Reader<'a> {
     root: Option<&'a DeTable<'a>>,
     /// Something may be absent only because it could not be parsed.
     pub(super) broken: bool,
-    pub(super) diagnostics: Vec<Diagnostic>,
+    /// Everything that was wrong, also what `findings` leaves out.
+    pub(super) complaints: usize,
+    is_guesswork: &'a dyn Fn(&Diagnostic) -> bool,
+    findings: Findings,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(tree: &'a Tree<'a>) -> Self {
+    pub(super) fn new(tree: &'a Tree<'a>, is_guesswork: &'a dyn Fn(&Diagnostic) -> bool) -> Self {
         Self {
             file: tree.file,
             text: tree.text,
             root: Some(&tree.root),
             broken: tree.broken,
-            diagnostics: Vec::new(),
+            complaints: 0,
+            is_guesswork,
+            findings: Findings::new(),
         }
     }
 
     /// The whole file.
-    pub(super) fn file(mut self) -> (Options, Vec<Diagnostic>) {
+    pub(super) fn file(mut self) -> (Options, Findings) {
         let root = self.root.expect("a reader of a tree has its root");
         let mut options = Options {
             file: self.file,
@@ -57,7 +62,7 @@ impl<'a> Reader<'a> {
             empty: root.is_empty() && !self.broken,
         };
         self.section("", root, &mut options);
-        (options, self.diagnostics)
+        (options, self.findings)
     }
 
     fn section(&mut self, path: &str, table: &DeTable<'_>, options: &mut Options) {
@@ -153,7 +158,10 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn push(&mut self, diagnostic: Diagnostic) {
-        self.diagnostics.push(diagnostic);
+        self.complaints += 1;
+        if !(self.is_guesswork)(&diagnostic) {
+            self.findings.push(diagnostic);
+        }
     }
 
     pub(super) fn span(&self, range: Range<usize>) -> Span {
@@ -175,7 +183,9 @@ pub(super) fn default_value(key: &Key, text: &str) -> Value {
         text,
         root: None,
         broken: false,
-        diagnostics: Vec::new(),
+        complaints: 0,
+        is_guesswork: &|_| false,
+        findings: Findings::new(),
     };
     reader
         .value(key.path, key, &node)

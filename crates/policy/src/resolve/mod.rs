@@ -11,7 +11,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use twopool_diag::{Code, Diagnostic, FileId, Sources, Span};
+use twopool_diag::{Code, Diagnostic, FileId, Findings, Sources, Span};
 
 use crate::options::{Options, Text, Value};
 use crate::policy::{CgroupCondition, Policy, Pool, UNKNOWN_ID_BASE};
@@ -57,10 +57,10 @@ pub fn resolve(
     policy_file: Option<FileId>,
     sources: &Sources,
     names: &dyn Names,
-) -> (Policy, Vec<Diagnostic>) {
+) -> (Policy, Findings) {
     let mut context = Context {
         names,
-        diagnostics: Vec::new(),
+        diagnostics: Findings::new(),
         users: Ids::default(),
         groups: Ids::default(),
     };
@@ -116,7 +116,7 @@ fn id_of(known: Option<u32>, unknown: &[String], name: &str) -> u64 {
 /// What resolving needs at every step.
 struct Context<'a> {
     names: &'a dyn Names,
-    diagnostics: Vec<Diagnostic>,
+    diagnostics: Findings,
     users: Ids,
     groups: Ids,
 }

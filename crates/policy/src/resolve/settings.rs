@@ -1,7 +1,7 @@
 //! Everything outside `[[rule]]` and `[[test]]`: merged key by key, defaulted from the table of
 //! keys, and shown.
 
-use twopool_diag::{Code, Diagnostic, Span};
+use twopool_diag::{Code, Diagnostic, Findings, Span};
 
 use crate::keys;
 use crate::options::{Options, Setting as Written, Value, default_value};
@@ -114,7 +114,7 @@ impl<'a> Merged<'a> {
     }
 
     /// What two settings say together.
-    pub fn check(&self, diagnostics: &mut Vec<Diagnostic>) {
+    pub fn check(&self, diagnostics: &mut Findings) {
         for pool in Pool::ALL {
             let path = |key: &str| format!("pool.{}.utilization.{key}", pool.as_str());
             let (low, high) = (self.percent(&path("low")), self.percent(&path("high")));

@@ -28,7 +28,7 @@ fn f02_duplicates() {
         "version = 1\ndefault = \"background\"\n[pool.critical]\nweight = 1\n[pool.critical]\nslice = \"1ms\"\n",
     );
     assert_eq!(codes(&out), [Code::DuplicateKey]);
-    let places: Vec<u32> = out.diagnostics[0]
+    let places: Vec<u32> = out.diagnostics.kept()[0]
         .related
         .iter()
         .map(|(s, _)| s.start)

@@ -33,8 +33,10 @@ fn image(rules: &str) -> Image {
 fn error(rules: &str) -> Diagnostic {
     let compiled = compiled(rules);
     assert!(compiled.image.is_none());
-    let [error] = compiled.diagnostics.try_into().expect("one diagnostic");
-    error
+    let [error] = compiled.diagnostics.kept() else {
+        panic!("not one finding: {:?}", compiled.diagnostics)
+    };
+    error.clone()
 }
 
 fn rule(conditions: &str) -> String {
