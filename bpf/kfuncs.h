@@ -19,14 +19,12 @@
 
 /* In every kernel served. */
 s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym;
-s32 scx_bpf_dsq_nr_queued(u64 dsq_id) __ksym;
 void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;
 bool scx_bpf_test_and_clear_cpu_idle(s32 cpu) __ksym;
 const struct cpumask *scx_bpf_get_idle_cpumask(void) __ksym;
 const struct cpumask *scx_bpf_get_idle_smtmask(void) __ksym;
 void scx_bpf_put_idle_cpumask(const struct cpumask *idle_mask) __ksym;
 s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
-bool scx_bpf_task_running(const struct task_struct *p) __ksym;
 u32 scx_bpf_nr_cpu_ids(void) __ksym;
 void scx_bpf_error_bstr(char *fmt, unsigned long long *data, u32 data__sz) __ksym;
 void scx_bpf_dump_bstr(char *fmt, unsigned long long *data, u32 data__sz) __ksym;
@@ -61,7 +59,6 @@ bool scx_bpf_dsq_insert___v2___new(struct task_struct *p, u64 dsq_id, u64 slice,
 bool __scx_bpf_dsq_insert_vtime(struct task_struct *p,
 				struct scx_bpf_dsq_insert_vtime_args *args) __ksym __weak;
 bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice) __ksym __weak;
-bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime) __ksym __weak;
 
 /* From 7.1. */
 bool scx_bpf_dsq_move_to_local___v2___new(u64 dsq_id, u64 enq_flags) __ksym __weak;
@@ -80,7 +77,6 @@ bool scx_bpf_dsq_move_to_local___v2___new(u64 dsq_id, u64 enq_flags) __ksym __we
 #define K_DEQ_SLEEP K_ENUM(scx_deq_flags, SCX_DEQ_SLEEP)
 #define K_DSQ_GLOBAL K_ENUM(scx_dsq_id_flags, SCX_DSQ_GLOBAL)
 #define K_DSQ_LOCAL K_ENUM(scx_dsq_id_flags, SCX_DSQ_LOCAL)
-#define K_DSQ_LOCAL_ON K_ENUM(scx_dsq_id_flags, SCX_DSQ_LOCAL_ON)
 #define K_KICK_IDLE K_ENUM(scx_kick_flags, SCX_KICK_IDLE)
 #define K_KICK_PREEMPT K_ENUM(scx_kick_flags, SCX_KICK_PREEMPT)
 #define K_WAKE_SYNC K_ENUM(scx_wake_flags, SCX_WAKE_SYNC)
@@ -135,17 +131,8 @@ static inline void k_set_slice(struct task_struct *p, u64 slice)
 		p->scx.slice = slice;
 }
 
-static inline void k_set_vtime(struct task_struct *p, u64 vtime)
-{
-	if (bpf_ksym_exists(scx_bpf_task_set_dsq_vtime))
-		scx_bpf_task_set_dsq_vtime(p, vtime);
-	else
-		p->scx.dsq_vtime = vtime;
-}
-
-/* Both from init alone (sleepable) and from anywhere. Negative on failure. */
+/* From init alone (sleepable). Negative on failure. */
 #define k_create_dsq(dsq, node) scx_bpf_create_dsq(dsq, node)
-#define k_dsq_nr_queued(dsq) scx_bpf_dsq_nr_queued(dsq)
 
 /* ---- CPUs and time ------------------------------------------------------------------------- */
 
@@ -158,7 +145,6 @@ static inline u64 k_now(void)
 #define k_kick(cpu, flags) scx_bpf_kick_cpu(cpu, flags)
 #define k_test_and_clear_idle(cpu) scx_bpf_test_and_clear_cpu_idle(cpu)
 #define k_task_cpu(p) scx_bpf_task_cpu(p)
-#define k_task_running(p) scx_bpf_task_running(p)
 #define k_nr_cpu_ids() scx_bpf_nr_cpu_ids()
 #define k_this_cpu() bpf_get_smp_processor_id()
 

@@ -24,11 +24,12 @@
 struct task_ctx {
 	struct thread_key key;		/* what the class was computed from */
 	struct thread_class class;
-	u64 vtime;			/* CPU time over weight, in the pool's virtual time */
+	u64 vtime;			/* CPU time over weight, in its home queue's virtual time */
 	u64 exec_start_ns;		/* sum_exec_runtime up to which the thread was charged */
 	u64 wait_start_ns;		/* runnable and not running since; 0 = not waiting */
+	u64 turn_ns;			/* of its slice, what it used before it was last preempted */
 	u32 queue_mark;			/* queue index + 1 while it counts us; 0 = counted nowhere */
-	u32 pad;
+	u32 home_mark;			/* index + 1 of the queue in whose virtual time vtime is; 0 = none */
 };
 
 K_TASK_STORAGE(task_ctxs, struct task_ctx);
@@ -57,7 +58,11 @@ struct queue {
 	/* When a thread was last taken, or came to the empty queue; or, where that would hide how
 	 * long the others wait, when the last one's wait began. */
 	u64 served_ns;
-	u64 pad[6];			/* a cache line each: they are hot on different CPUs */
+	/* Virtual time of this queue: the highest key that was taken out. Of each queue, not of the
+	 * pool: a nice thread that is pinned takes its turns on its CPU and runs far ahead of what
+	 * threads elsewhere have, who would all be pulled up to it and lose what they are due. */
+	u64 vtime_now;
+	u64 pad[5];			/* a cache line each: they are hot on different CPUs */
 };
 
 struct queue queues[NR_QUEUES];
@@ -107,9 +112,8 @@ u32 nr_online;
  * signed differences, so that it may wrap. */
 struct pool_clock {
 	u64 vt;
-	u64 vtime_now;			/* virtual time inside the pool: highest of a started thread */
 	s64 waiting;			/* threads in its queues, counted as struct queue counts */
-	u64 pad[5];
+	u64 pad[6];
 };
 #define CLOCK_SCALE 1024
 

@@ -29,14 +29,11 @@ void k_insert(struct task_struct *p, u64 dsq, u64 slice, u64 enq_flags);
 void k_insert_vtime(struct task_struct *p, u64 dsq, u64 slice, u64 vtime, u64 enq_flags);
 bool k_move_to_local(u64 dsq);
 void k_set_slice(struct task_struct *p, u64 slice);
-void k_set_vtime(struct task_struct *p, u64 vtime);
 s32 k_create_dsq(u64 dsq, s32 node);
-s32 k_dsq_nr_queued(u64 dsq);
 u64 k_now(void);
 void k_kick(s32 cpu, u64 flags);
 bool k_test_and_clear_idle(s32 cpu);
 s32 k_task_cpu(const struct task_struct *p);
-bool k_task_running(const struct task_struct *p);
 u32 k_nr_cpu_ids(void);
 u32 k_this_cpu(void);
 u64 k_idle_word(u32 i);
@@ -61,7 +58,6 @@ void native_error(const char *format, ...) __attribute__((format(printf, 1, 2)))
 #define K_DEQ_SLEEP ((u64)SCX_DEQ_SLEEP)
 #define K_DSQ_GLOBAL ((u64)SCX_DSQ_GLOBAL)
 #define K_DSQ_LOCAL ((u64)SCX_DSQ_LOCAL)
-#define K_DSQ_LOCAL_ON ((u64)SCX_DSQ_LOCAL_ON)
 #define K_KICK_IDLE ((u64)SCX_KICK_IDLE)
 #define K_KICK_PREEMPT ((u64)SCX_KICK_PREEMPT)
 #define K_WAKE_SYNC ((u64)SCX_WAKE_SYNC)

@@ -114,7 +114,8 @@ static void clock_add(const struct policy_image *img, u32 pool, u64 ran_ns)
 {
 	struct pool_clock *mine = &clocks[pool & (NR_POOLS - 1)];
 	struct pool_clock *other = &clocks[other_pool(pool)];
-	u64 vt = k_fetch_add(&mine->vt, to_clock(img, pool, ran_ns)) + to_clock(img, pool, ran_ns);
+	u64 added = to_clock(img, pool, ran_ns);
+	u64 vt = k_fetch_add(&mine->vt, added) + added;
 	s64 lag = vt - other->vt;
 	s64 cap = debt_cap(img);
 
@@ -162,6 +163,17 @@ static void grant_release(struct cpu_state *cs, u32 pool)
 
 /* ---- queues ---- */
 
+/* Virtual time per nanosecond of a thread of neutral weight (nice 0, rule weight 100). */
+#define NEUTRAL_WEIGHT (100 * 100)
+
+/* CPU time of a thread in virtual time. */
+static u64 to_vtime(struct task_struct *p, const struct task_ctx *t, u64 time_ns)
+{
+	u64 weight = (u64)p->scx.weight * t->class.weight;
+
+	return time_ns * NEUTRAL_WEIGHT / (weight ? weight : 1);
+}
+
 static u32 shared_queue(u32 pool, u32 llc)
 {
 	return (pool & (NR_POOLS - 1)) * MAX_LLCS + (llc & (MAX_LLCS - 1));
@@ -197,6 +209,33 @@ static bool has_work(u32 index)
 	return queue_at(index)->queued > 0;
 }
 
+/* The thread's place in a queue. A thread that comes from another queue keeps the distance that it
+ * had there. A sleeper runs soon, but is not paid for all the time that it slept; and who was alone
+ * on a CPU for a minute does not wait a minute: nobody is further ahead than two slices of its own
+ * put it. */
+static u64 queue_vtime(struct task_struct *p, struct task_ctx *t, u32 index)
+{
+	u64 now = queue_at(index)->vtime_now;
+	s64 slice = t->class.slice_ns;
+	s64 ahead;
+
+	if (t->home_mark && t->home_mark != index + 1)
+		t->vtime += now - queue_at(t->home_mark - 1)->vtime_now;
+	else if (!t->home_mark)
+		t->vtime = now;
+	t->home_mark = index + 1;
+	ahead = t->vtime - now;
+	if (ahead < -slice) {
+		t->vtime = now - slice;
+	} else if (ahead > 2 * slice) {
+		s64 most = to_vtime(p, t, 2 * slice);
+
+		if (ahead > most)
+			t->vtime = now + (most > 2 * slice ? most : 2 * slice);
+	}
+	return t->vtime;
+}
+
 /* Counts a thread in, before it is inserted. Its wait has begun. */
 static void queue_enter(struct task_ctx *t, u32 index)
 {
@@ -208,6 +247,15 @@ static void queue_enter(struct task_ctx *t, u32 index)
 	if (is_own_queue(index))
 		k_fetch_add(&llcs[own_queue_llc(index)].own_queued, 1);
 	t->queue_mark = index + 1;
+}
+
+/* The queue's virtual time follows what is taken from it. */
+static void queue_follow(struct task_struct *p, const struct task_ctx *t)
+{
+	struct queue *q = queue_at(t->queue_mark - 1);
+
+	if (t->queue_mark && (s64)(p->scx.dsq_vtime - q->vtime_now) > 0)
+		q->vtime_now = p->scx.dsq_vtime;
 }
 
 /* Counts a thread out: it runs, is queued anew, or leaves the class. */

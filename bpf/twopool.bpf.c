@@ -15,8 +15,9 @@
  *	tick		it is charged; it yields to who is owed, overdue, or more important
  *	stopping	it is charged; its wait starts again if it is still runnable
  *
- * Files: pools.h says who is due, select.h where a thread may run, steal.h where a CPU finds
- * work, sizing.h which CPUs belong to whom, classify.h which pool a thread is in.
+ * Files: pools.h says who is due, select.h where a thread may run, enqueue.h where it waits,
+ * steal.h where a CPU finds work, sizing.h which CPUs belong to whom, classify.h which pool a
+ * thread is in.
  *
  * Known weaknesses. A thread in a local queue behind a real-time thread waits for it. In a shared
  * queue a thread may be passed over by CPUs outside its mask, but only if it may run on all of the
@@ -29,6 +30,7 @@
 #include "classify.h"
 #include "pools.h"
 #include "select.h"
+#include "enqueue.h"
 #include "steal.h"
 #include "sizing.h"
 #include "probe.h"
@@ -36,20 +38,12 @@
 
 LICENSE("GPL");
 
-/* Virtual time per nanosecond of a thread of neutral weight (nice 0, rule weight 100). */
-#define NEUTRAL_WEIGHT (100 * 100)
-
 static struct task_ctx *task_ctx_of(struct task_struct *p)
 {
 	struct task_ctx *t = k_task_storage(task_ctxs, p, false);
 
 	/* init_task makes it; where memory was short then, try again now */
 	return t ?: k_task_storage(task_ctxs, p, true);
-}
-
-static bool is_bound_kthread(struct task_struct *p)
-{
-	return (p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1;
 }
 
 /* Brings the class up to date. True if the thread changed pool. */
@@ -66,8 +60,7 @@ static bool refresh_class(struct task_struct *p, struct task_ctx *t, const struc
 	count_match(t, now);
 	if (!first && before == t->class.pool)
 		return false;
-	/* virtual times of different pools do not compare: start level with the new one */
-	t->vtime = clocks[t->class.pool & (NR_POOLS - 1)].vtime_now;
+	t->home_mark = 0; /* it starts level with whatever queue it comes to */
 	return true;
 }
 
@@ -77,12 +70,11 @@ static void charge(struct task_struct *p, struct task_ctx *t, const struct polic
 {
 	u64 total_ns = p->se.sum_exec_runtime;
 	u64 ran_ns = total_ns - t->exec_start_ns;
-	u64 weight = (u64)p->scx.weight * t->class.weight;
 
 	if (!t->exec_start_ns)
 		ran_ns = 0; /* its context was made after it started: nothing is known */
 	t->exec_start_ns = total_ns;
-	t->vtime += ran_ns * NEUTRAL_WEIGHT / (weight ? weight : 1);
+	t->vtime += to_vtime(p, t, ran_ns);
 	count_cpu_time(t, ran_ns);
 	if (img)
 		charge_pool(img, cs, t->class.pool, ran_ns, flush);
@@ -112,124 +104,6 @@ s32 OPS(on_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 
 /* ---- enqueue ---- */
 
-/* A virtual time that lets a sleeper run soon, but not for all the time that it slept. */
-static u64 queue_vtime(struct task_ctx *t)
-{
-	u64 least = clocks[t->class.pool & (NR_POOLS - 1)].vtime_now - t->class.slice_ns;
-
-	if ((s64)(t->vtime - least) < 0)
-		t->vtime = least;
-	return t->vtime;
-}
-
-static void insert_into(struct task_struct *p, struct task_ctx *t, u32 queue, u64 enq_flags)
-{
-	queue_enter(t, queue);
-	k_insert_vtime(p, DSQ_BASE + (u64)queue, t->class.slice_ns, queue_vtime(t), enq_flags);
-}
-
-static void preempt_cpu(s32 cpu, u32 pool)
-{
-	struct pool_counters *c = k_map_value(pool_stats, pool);
-
-	if (c)
-		c->preemptions++;
-	cpu_state(cpu)->preempted = true;
-	k_kick(cpu, K_KICK_PREEMPT);
-}
-
-/* Takes the CPU on whose runqueue the thread is, if it runs the other pool's work. Straight into
- * the local queue: the kernel then reschedules at once, where a kick would travel as an interrupt
- * first, even to itself. */
-static bool preempt_here(struct task_struct *p, struct task_ctx *t, const struct policy_image *img,
-			 s32 cpu, u64 enq_flags)
-{
-	u32 pool = t->class.pool;
-	struct pool_counters *c;
-
-	if (!may_preempt(img, pool) || !clear_preemptible(other_pool(pool), cpu))
-		return false;
-	c = k_map_value(pool_stats, pool);
-	if (c)
-		c->preemptions++;
-	cpu_state(cpu)->preempted = true;
-	k_insert(p, K_DSQ_LOCAL, t->class.slice_ns, enq_flags | K_ENQ_PREEMPT);
-	return true;
-}
-
-/* The thread may run on this CPU alone. */
-static void enqueue_bound(struct task_struct *p, struct task_ctx *t, const struct policy_image *img,
-			  s32 cpu, u64 enq_flags)
-{
-	u32 pool = t->class.pool;
-
-	if (k_test_and_clear_idle(cpu)) {
-		k_insert(p, K_DSQ_LOCAL, t->class.slice_ns, enq_flags);
-		k_kick(cpu, K_KICK_IDLE);
-		return;
-	}
-	if (preempt_here(p, t, img, cpu, enq_flags))
-		return;
-	count_event(own_queue);
-	insert_into(p, t, own_queue(pool, cpu), enq_flags);
-}
-
-/* The thread's mask cuts through its cache: it waits in the own queue of the CPU that is to run
- * it, so choose that one first. */
-static void enqueue_masked(struct task_struct *p, struct task_ctx *t, const struct policy_image *img,
-			   s32 cpu, u64 enq_flags)
-{
-	u32 pool = t->class.pool;
-	s32 idle = pick_idle(p, pool, cpu);
-	s32 victim = idle < 0 && may_preempt(img, pool) ? pick_victim(p, pool, cpu) : -1;
-	s32 target = idle >= 0 ? idle : victim >= 0 ? victim : cpu;
-
-	count_event(own_queue);
-	insert_into(p, t, own_queue(pool, target), enq_flags);
-	if (idle >= 0)
-		k_kick(idle, K_KICK_IDLE);
-	else if (victim >= 0)
-		preempt_cpu(victim, pool);
-}
-
-/* Insert first, then look for a CPU: one that goes idle in between has either seen the count or
- * is found by this look. */
-static void enqueue_shared(struct task_struct *p, struct task_ctx *t, const struct policy_image *img,
-			   s32 cpu, u64 enq_flags)
-{
-	u32 pool = t->class.pool;
-	s32 target;
-
-	insert_into(p, t, shared_queue(pool, llc_of(cpu)), enq_flags);
-	target = pick_idle(p, pool, cpu);
-	if (target >= 0) {
-		k_kick(target, K_KICK_IDLE);
-		return;
-	}
-	if (!may_preempt(img, pool))
-		return;
-	target = pick_victim(p, pool, cpu);
-	if (target >= 0)
-		preempt_cpu(target, pool);
-}
-
-/* Its CPU depends on it. One that woke runs at once; one that another of its kind cut short is next;
- * one that used up its slice queues like others. */
-static bool enqueue_bound_kthread(struct task_struct *p, struct task_ctx *t, s32 cpu, u64 now,
-				  u64 enq_flags)
-{
-	struct cpu_state *cs = cpu_state(cpu);
-	bool cut_short = cs->bound_kthread && (s64)(now - cs->run_start_ns) < (s64)t->class.slice_ns;
-
-	if (enq_flags & K_ENQ_WAKEUP)
-		enq_flags |= K_ENQ_PREEMPT;
-	else if (!cut_short)
-		return false;
-	count_event(kthread_local);
-	k_insert(p, K_DSQ_LOCAL, t->class.slice_ns, enq_flags);
-	return true;
-}
-
 void OPS(on_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	const struct policy_image *img = k_image();
@@ -239,7 +113,10 @@ void OPS(on_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (!img || !t) {
 		/* without memory for it, the thread cannot be counted: let the kernel queue it */
-		count_event(fallback_no_context);
+		if (img)
+			count_event(fallback_no_context);
+		else
+			count_event(fallback_no_image);
 		k_insert(p, K_DSQ_GLOBAL, K_SLICE_DFL, enq_flags);
 		return;
 	}
@@ -249,12 +126,13 @@ void OPS(on_enqueue, struct task_struct *p, u64 enq_flags)
 		t->wait_start_ns = now;
 	if (is_bound_kthread(p) && enqueue_bound_kthread(p, t, cpu, now, enq_flags))
 		return;
+	if (enqueue_preempted(p, t, cpu, now, enq_flags))
+		return;
+	t->turn_ns = 0;
 	if (p->nr_cpus_allowed == 1 || k_migration_disabled(p))
 		enqueue_bound(p, t, img, cpu, enq_flags);
 	else if ((enq_flags & K_ENQ_WAKEUP) && preempt_here(p, t, img, cpu, enq_flags))
 		return; /* select_cpu has just found no idle CPU */
-	else if (cpu_state(cpu)->preempted && !(enq_flags & K_ENQ_WAKEUP))
-		insert_into(p, t, own_queue(t->class.pool, cpu), enq_flags);
 	else if (is_restricted(p) && !covers_llc(p, llc_of(cpu)))
 		enqueue_masked(p, t, img, cpu, enq_flags);
 	else
@@ -359,7 +237,6 @@ void OPS(on_running, struct task_struct *p)
 	struct task_ctx *t = k_task_storage(task_ctxs, p, false);
 	s32 cpu = k_task_cpu(p);
 	struct cpu_state *cs = cpu_state(cpu);
-	struct pool_clock *clock;
 	u64 now = k_now();
 	u32 pool;
 
@@ -369,8 +246,8 @@ void OPS(on_running, struct task_struct *p)
 		return;
 	}
 	pool = t->class.pool & (NR_POOLS - 1);
-	clock = &clocks[pool];
 	queue_served(t, now);
+	queue_follow(p, t);
 	queue_leave(t);
 	if (t->wait_start_ns) {
 		s64 waited_ns = now - t->wait_start_ns; /* another CPU's clock may be ahead */
@@ -384,8 +261,6 @@ void OPS(on_running, struct task_struct *p)
 	cs->pool = pool;
 	cs->preempted = false;
 	cs->bound_kthread = is_bound_kthread(p);
-	if ((s64)(t->vtime - clock->vtime_now) > 0)
-		clock->vtime_now = t->vtime;
 	if (cs->grant == GRANT_TAKEN && pool == POOL_BACKGROUND) {
 		cs->grant = GRANT_RUNNING;
 		k_set_slice(p, GRANT_SLICE_NS);

@@ -11,7 +11,7 @@ const FUNCTION_LINES: usize = 70;
 /// Files of more than FILE_LINES lines: (path, lines it may have, why it is one file).
 const LONG_FILES: &[(&str, usize, &str)] = &[(
     "bpf/twopool.bpf.c",
-    560,
+    440,
     "the callbacks of one scheduler, which the kernel calls in turn",
 )];
 

@@ -86,35 +86,7 @@ pub fn run_all(filters: &[&str]) -> ExitCode {
     ExitCode::from(u8::from(failed > 0))
 }
 
-/// Promises that are not kept on every kernel yet, or cannot be judged here. Counted as skipped, with
-/// the reason, and run when TWOPOOL_GUEST is `all`.
-const NOT_YET: &[(&str, &str)] = &[
-    (
-        "schedule::k01_pinned_threads_progress",
-        "a critical thread waited 2.7 s on 6.12 on a busy host",
-    ),
-    (
-        "schedule::k02_per_cpu_kernel_threads_run_at_once",
-        "background threads without a mask starve under a flood with weight 1",
-    ),
-    (
-        "shares::pools_share_by_weight",
-        "a busy host takes CPUs away unevenly; to be judged in instruction-counted time",
-    ),
-];
-
-fn not_yet(test: &Test) -> Option<&'static str> {
-    if std::env::var("TWOPOOL_GUEST").is_ok_and(|value| value == "all") {
-        return None;
-    }
-    let (_, why) = NOT_YET.iter().find(|(name, _)| *name == test.name)?;
-    Some(why)
-}
-
 fn run_one(test: &Test) -> Verdict {
-    if let Some(why) = not_yet(test) {
-        return Verdict::Ignored(why.to_owned());
-    }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     if cpus < test.cpus {
         return Verdict::Ignored(format!("needs {} CPUs", test.cpus));
