@@ -40,6 +40,11 @@ impl Findings {
         self.keep(found);
     }
 
+    /// Counts errors that nobody described.
+    pub fn note_errors(&mut self, count: usize) {
+        self.errors += count;
+    }
+
     /// Adds what another stage found, counts and all.
     pub fn absorb(&mut self, other: Findings) {
         self.errors += other.errors;

@@ -8,9 +8,11 @@ use std::collections::HashSet;
 
 use toml::Spanned;
 use toml::de::DeTable;
-use twopool_diag::{Code, Diagnostic, FileId, Findings, Span};
+use toml_parser::ParseError;
+use toml_parser::parser::{RecursionGuard, parse_document};
+use twopool_diag::{Code, Diagnostic, FileId, Findings, MAX_KEPT, Span};
 
-use crate::firsts::Firsts;
+use crate::firsts::{Firsts, MAX_DEPTH};
 
 const BOM: &str = "\u{feff}";
 /// Bad bytes reported one by one; a binary file would give thousands.
@@ -102,6 +104,9 @@ pub struct Tree<'a> {
 /// Parses a text in which `decode` found its way. Returns what could be understood. `line_of` gives
 /// the line of a byte.
 pub fn parse(file: FileId, text: &str, line_of: impl Fn(u32) -> u32) -> (Tree<'_>, Findings) {
+    let Readable { end, errors_behind } = readable(text);
+    let is_cut = end < text.len();
+    let text = &text[..end];
     let (root, errors) = DeTable::parse_recoverable(text);
     let mut firsts = None;
     let is_duplicate = |e: &toml::de::Error| e.message().starts_with("duplicate key");
@@ -110,6 +115,9 @@ pub fn parse(file: FileId, text: &str, line_of: impl Fn(u32) -> u32) -> (Tree<'_
     let mut broken_lines = HashSet::new();
     for error in errors {
         let range = error.span().unwrap_or(0..0);
+        if is_cut && range.start >= end {
+            continue; // what the cut itself broke
+        }
         let range = range.start.min(text.len())..range.end.min(text.len());
         let diagnostic = if is_duplicate(&error) {
             let firsts = firsts.get_or_insert_with(|| Firsts::of(text));
@@ -126,6 +134,7 @@ pub fn parse(file: FileId, text: &str, line_of: impl Fn(u32) -> u32) -> (Tree<'_
         findings.push(diagnostic.clone());
         last = Some(diagnostic);
     }
+    findings.note_errors(errors_behind);
     (
         Tree {
             file,
@@ -136,6 +145,43 @@ pub fn parse(file: FileId, text: &str, line_of: impl Fn(u32) -> u32) -> (Tree<'_
         },
         findings,
     )
+}
+
+/// How much of a text is worth a tree.
+struct Readable {
+    /// End of the part that is.
+    end: usize,
+    /// Syntax errors behind it.
+    errors_behind: usize,
+}
+
+/// The text before the first syntax error that is one more than are kept. The parser of the tree
+/// holds a hundred bytes and more for each error of what it is given; counting them is cheap.
+fn readable(text: &str) -> Readable {
+    let tokens = toml_parser::Source::new(text).lex().into_vec();
+    let (mut first, mut end, mut behind) = (Vec::new(), text.len(), 0);
+    let mut note = |error: ParseError| {
+        let at = error.unexpected().map_or(0, |span| span.start());
+        if first.len() < MAX_KEPT {
+            first.push(at);
+        } else if end == text.len() && at > 0 {
+            end = at;
+        }
+        behind += usize::from(first.len() == MAX_KEPT && at >= end);
+    };
+    let mut nobody = ();
+    let mut bounded = RecursionGuard::new(&mut nobody, MAX_DEPTH);
+    parse_document(&tokens, &mut bounded, &mut note);
+    match end < text.len() {
+        true => Readable {
+            end,
+            errors_behind: behind + first.iter().filter(|at| **at >= end).count(),
+        },
+        false => Readable {
+            end,
+            errors_behind: 0,
+        },
+    }
 }
 
 fn syntax_error(
@@ -196,7 +242,7 @@ fn duplicate(
     file: FileId,
     text: &str,
     range: std::ops::Range<usize>,
-    firsts: &Firsts,
+    firsts: &Firsts<'_>,
     broken: bool,
 ) -> Option<Diagnostic> {
     let found = firsts.lookup(range.start);

@@ -133,6 +133,31 @@ fn edited_policies_never_panic() {
     );
 }
 
+/// One error more or less around the number that is kept changes nothing but the counts.
+#[test]
+fn errors_are_counted_exactly_where_the_text_is_cut() {
+    for line in ["= \n", "a b\n", "]", "x = 'a\n", "[[[\n"] {
+        let count = |n: usize| {
+            let out = common::compiled(line.repeat(n));
+            check(&out, line);
+            out.counts().0
+        };
+        // What one more line adds is the same below and above the cut.
+        let each = count(101) - count(100);
+        assert_eq!(count(3_000) - count(100), 2_900 * each, "{line:?}");
+    }
+}
+
+/// A walk that recursed with the text ended the daemon.
+#[test]
+fn deep_nesting_and_a_duplicate_key_are_errors_and_no_overflow() {
+    for open in ["[", "{x="] {
+        let out = common::compiled(format!("a=1\na=1\nb={}", open.repeat(500_000)));
+        check(&out, open);
+        assert!(out.counts().0 > 0);
+    }
+}
+
 #[test]
 fn bytes_that_are_no_text_never_panic() {
     for seed in 0..300 {
