@@ -1,32 +1,33 @@
 //! The control socket: takes requests, hands them to the event loop, returns its answers.
 //!
 //! Each connection has a thread of its own and bounded patience, so that no client holds the loop
-//! or another client. Anybody may ask; only root may change something. A socket that a killed
+//! or another client; `slots` says who may be connected. Anybody may ask; only root may change
+//! something. A socket that a killed
 //! daemon left behind is taken over: the lock beside it, which the kernel gives up with its
 //! holder, tells whether one still runs.
 
+use std::collections::HashMap;
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::net::Shutdown;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use tracing::{debug, warn};
 
 use super::event_loop::Event;
 use super::protocol::{MAX_REQUEST_BYTES, Refusal, Request, Response, VERSION};
+use super::slots::Slots;
 use crate::exit::{Exit, Failure};
 
 /// Name of the socket in the runtime directory.
 pub const SOCKET_NAME: &str = "control.sock";
-/// Connections served at once; more are told to come again.
-const MAX_CONNECTIONS: usize = 16;
 /// Patience with a client that does not send or does not read.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(10);
 /// Patience with the loop; a reload that waits is answered within it or not at all.
@@ -60,14 +61,10 @@ impl ControlSocket {
         };
         fs::create_dir_all(runtime_directory)
             .map_err(|error| failed("create the control socket", error))?;
-        let lock = File::create(runtime_directory.join("lock"))
-            .map_err(|error| failed("create the lock", error))?;
+        let lock =
+            lock_file(runtime_directory, true).map_err(|error| failed("create the lock", error))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(Failure::new(
-                Exit::Unavailable,
-                "already-running",
-                "another twopool daemon is running",
-            ));
+            return Err(already_running());
         }
         let path = runtime_directory.join(SOCKET_NAME);
         match fs::remove_file(&path) {
@@ -88,16 +85,39 @@ impl ControlSocket {
         })
     }
 
+    /// Whether a daemon runs in a runtime directory, for a start to say so before anything else
+    /// that may stand in its way: most of that is the other daemon's doing.
+    ///
+    /// # Errors
+    /// One does.
+    pub fn probe(runtime_directory: &Path) -> Result<(), Failure> {
+        match lock_file(runtime_directory, false) {
+            Ok(lock) if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() => {
+                Err(already_running())
+            }
+            // No lock, or none for this user, who will be told why by what comes next.
+            _ => Ok(()),
+        }
+    }
+
     /// Serves clients on threads of their own until the process ends.
     pub fn serve(&self, events: Sender<Event>) -> io::Result<()> {
+        self.serve_as(events, peer_of)
+    }
+
+    fn serve_as(&self, events: Sender<Event>, peer: fn(&UnixStream) -> Peer) -> io::Result<()> {
         let listener = self.listener.try_clone()?;
-        let open = Arc::new(AtomicUsize::new(0));
+        let server = Arc::new(Server {
+            events,
+            peer,
+            connected: Mutex::default(),
+        });
         thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {
                 for stream in listener.incoming() {
                     match stream {
-                        Ok(stream) => accept(stream, &open, &events),
+                        Ok(stream) => accept(stream, &server),
                         Err(error) => {
                             // Out of descriptors, most likely: without a pause this would spin.
                             warn!(%error, "a control connection failed");
@@ -117,32 +137,101 @@ impl Drop for ControlSocket {
     }
 }
 
-fn accept(stream: UnixStream, open: &Arc<AtomicUsize>, events: &Sender<Event>) {
-    if open.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
-        open.fetch_sub(1, Ordering::Relaxed);
+/// The lock of a runtime directory. Nobody else may open it: whoever can read a file can hold a
+/// lock on it, and keep the daemon from starting.
+fn lock_file(runtime_directory: &Path, create: bool) -> io::Result<File> {
+    let path = runtime_directory.join("lock");
+    let mut options = File::options();
+    let lock = options.write(true).create(create).mode(0o600).open(path)?;
+    if create {
+        // A file that is there already keeps its mode otherwise.
+        lock.set_permissions(Permissions::from_mode(0o600))?;
+    }
+    Ok(lock)
+}
+
+fn already_running() -> Failure {
+    Failure::new(
+        Exit::Unavailable,
+        "already-running",
+        "another twopool daemon is running",
+    )
+}
+
+/// What the threads of all connections share.
+struct Server {
+    events: Sender<Event>,
+    /// Who is at the other end; tests have their own.
+    peer: fn(&UnixStream) -> Peer,
+    connected: Mutex<Connected>,
+}
+
+#[derive(Default)]
+struct Connected {
+    slots: Slots,
+    streams: HashMap<u64, Arc<UnixStream>>,
+}
+
+impl Server {
+    fn connected(&self) -> MutexGuard<'_, Connected> {
+        // A thread that panicked left no half-made change: every change is one call.
+        self.connected
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A slot for a connection, if there is one; who lost it is disconnected.
+    fn admit(&self, stream: &Arc<UnixStream>, peer: Peer) -> Option<u64> {
+        let mut connected = self.connected();
+        let admitted = connected.slots.admit(peer.other(), Instant::now())?;
+        if let Some(dropped) = admitted
+            .dropped
+            .and_then(|id| connected.streams.remove(&id))
+        {
+            // Ends its thread's reading or writing. Closed already is as good.
+            let _ = dropped.shutdown(Shutdown::Both);
+        }
+        connected.streams.insert(admitted.id, Arc::clone(stream));
+        Some(admitted.id)
+    }
+
+    fn release(&self, id: u64) {
+        let mut connected = self.connected();
+        connected.slots.release(id);
+        connected.streams.remove(&id);
+    }
+
+    fn set_idle(&self, id: u64, since: Option<Instant>) {
+        self.connected().slots.set_idle(id, since);
+    }
+}
+
+fn accept(stream: UnixStream, server: &Arc<Server>) {
+    let (peer, stream) = ((server.peer)(&stream), Arc::new(stream));
+    let Some(id) = server.admit(&stream, peer) else {
         let _ = send(
             &stream,
             &Response::refuse("busy", "too many clients at once"),
         );
         return;
-    }
-    let (open_here, events) = (Arc::clone(open), events.clone());
+    };
+    let here = Arc::clone(server);
     let served = thread::Builder::new()
         .name("client".to_owned())
         .spawn(move || {
-            if let Err(error) = serve_client(&stream, &events) {
+            if let Err(error) = serve_client(&stream, id, peer, &here) {
                 debug!(%error, "a control client went away");
             }
-            open_here.fetch_sub(1, Ordering::Relaxed);
+            here.release(id);
         });
     if let Err(error) = served {
-        open.fetch_sub(1, Ordering::Relaxed);
+        server.release(id);
         warn!(%error, "no thread for a control client");
     }
 }
 
 /// Answers one line after the other until the client closes, errs or dawdles.
-fn serve_client(stream: &UnixStream, events: &Sender<Event>) -> io::Result<()> {
+fn serve_client(stream: &UnixStream, id: u64, peer: Peer, server: &Server) -> io::Result<()> {
     stream.set_read_timeout(Some(CLIENT_PATIENCE))?;
     stream.set_write_timeout(Some(CLIENT_PATIENCE))?;
     let mut lines = BufReader::new(stream);
@@ -163,10 +252,15 @@ fn serve_client(stream: &UnixStream, events: &Sender<Event>) -> io::Result<()> {
             );
         }
         let response = match parse(&line) {
-            Ok(request) if request.request.changes() && !may_change(stream) => {
+            Ok(request) if request.request.changes() && peer != Peer::Root => {
                 Response::refuse("not-permitted", "only root may do this")
             }
-            Ok(request) => ask_loop(request, events),
+            Ok(request) => {
+                server.set_idle(id, None);
+                let response = ask_loop(request, &server.events);
+                server.set_idle(id, Some(Instant::now()));
+                response
+            }
             Err(refusal) => Response::from(refusal),
         };
         send(stream, &response)?;
@@ -190,10 +284,31 @@ fn parse(line: &[u8]) -> Result<Request, Refusal> {
     Ok(request)
 }
 
-/// Root, or whoever runs the daemon (which is root outside of tests).
-fn may_change(stream: &UnixStream) -> bool {
-    rustix::net::sockopt::socket_peercred(stream)
-        .is_ok_and(|peer| peer.uid.is_root() || peer.uid == rustix::process::geteuid())
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Peer {
+    /// Root, or whoever runs the daemon (which is root outside of tests).
+    Root,
+    /// Another user, by uid.
+    Other(u32),
+}
+
+impl Peer {
+    fn other(self) -> Option<u32> {
+        match self {
+            Peer::Root => None,
+            Peer::Other(uid) => Some(uid),
+        }
+    }
+}
+
+/// By the credentials that the kernel took when the peer connected. Nobody is whom it cannot name.
+fn peer_of(stream: &UnixStream) -> Peer {
+    match rustix::net::sockopt::socket_peercred(stream) {
+        Ok(peer) if peer.uid.is_root() || peer.uid == rustix::process::geteuid() => Peer::Root,
+        Ok(peer) => Peer::Other(peer.uid.as_raw()),
+        Err(_) => Peer::Other(u32::MAX),
+    }
 }
 
 fn ask_loop(request: Request, events: &Sender<Event>) -> Response {
@@ -220,108 +335,4 @@ fn send(mut stream: &UnixStream, response: &Response) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc::Receiver;
-
-    use super::*;
-    use crate::daemon::protocol::Kind;
-
-    /// A served socket whose loop answers every request with its own name.
-    fn served() -> (tempfile::TempDir, ControlSocket) {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let socket = ControlSocket::bind(directory.path()).expect("bound");
-        let (events, requests): (_, Receiver<Event>) = channel();
-        socket.serve(events).expect("served");
-        thread::spawn(move || {
-            for event in requests {
-                if let Event::Request { request, reply } = event {
-                    let _ = reply.send(Response::ok(request.request));
-                }
-            }
-        });
-        (directory, socket)
-    }
-
-    fn ask(directory: &Path, line: &[u8]) -> Response {
-        let mut stream = UnixStream::connect(directory.join(SOCKET_NAME)).expect("connected");
-        // A daemon that refuses at once may have closed its end already.
-        let _ = stream.write_all(line);
-        let mut answer = String::new();
-        BufReader::new(stream)
-            .read_line(&mut answer)
-            .expect("an answer");
-        serde_json::from_str(&answer).expect("a response")
-    }
-
-    fn code(response: Response) -> String {
-        response.error.expect("a refusal").code
-    }
-
-    #[test]
-    fn a_request_reaches_the_loop_and_its_answer_the_client() {
-        let (directory, _socket) = served();
-        let line = serde_json::to_vec(&Request::new(Kind::Status)).expect("serialises");
-        assert_eq!(
-            ask(directory.path(), &[&line[..], b"\n"].concat()).ok,
-            Some("status".into())
-        );
-    }
-
-    #[test]
-    fn what_is_not_understood_is_refused_by_name() {
-        let (directory, _socket) = served();
-        assert_eq!(code(ask(directory.path(), b"hello\n")), "bad-request");
-        assert_eq!(
-            code(ask(
-                directory.path(),
-                b"{\"version\":1,\"request\":\"dance\"}\n"
-            )),
-            "bad-request"
-        );
-        assert_eq!(
-            code(ask(
-                directory.path(),
-                b"{\"version\":2,\"request\":\"status\"}\n"
-            )),
-            "bad-version"
-        );
-        assert_eq!(
-            code(ask(directory.path(), &[b'x'; MAX_REQUEST_BYTES as usize])),
-            "bad-request"
-        );
-    }
-
-    #[test]
-    fn silent_clients_do_not_keep_others_from_being_told() {
-        let (directory, _socket) = served();
-        let path = directory.path().join(SOCKET_NAME);
-        let silent: Vec<UnixStream> = (0..MAX_CONNECTIONS)
-            .map(|_| UnixStream::connect(&path).expect("connected"))
-            .collect();
-        assert_eq!(
-            code(ask(
-                directory.path(),
-                b"{\"version\":1,\"request\":\"status\"}\n"
-            )),
-            "busy"
-        );
-        drop(silent);
-    }
-
-    #[test]
-    fn k12_a_stale_socket_is_taken_over_and_a_live_one_is_not() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        drop(
-            UnixListener::bind(directory.path().join(SOCKET_NAME)).expect("a socket nobody serves"),
-        );
-        let socket = ControlSocket::bind(directory.path()).expect("taken over");
-        let refused = ControlSocket::bind(directory.path()).expect_err("one is running");
-        assert_eq!(
-            (refused.exit, refused.code),
-            (Exit::Unavailable, "already-running")
-        );
-        drop(socket);
-        assert!(!directory.path().join(SOCKET_NAME).exists());
-        ControlSocket::bind(directory.path()).expect("free again");
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@ pub mod protocol;
 pub mod reload;
 pub mod reloads;
 pub mod signals;
+mod slots;
 pub mod state;
 pub mod status;
 pub mod watch;
