@@ -1,8 +1,11 @@
 //! `run` without what it needs, and its clients without a daemon or with a strange one.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
 use std::thread;
+
+use rustix::fs::{FlockOperation, flock};
 
 use crate::{POLICY, Place};
 
@@ -125,4 +128,22 @@ fn k08_run_names_what_is_missing_and_check_still_works() {
     place
         .run("explain --policy policy.toml --thread x")
         .ends_with(0);
+}
+
+/// All else that stands in the way of a second daemon is the first one's doing, and a policy with
+/// mistakes is not why it does not start.
+#[test]
+fn a_second_daemon_says_first_that_another_one_runs() {
+    let place = Place::with("version = 1\nnonsense\n");
+    std::fs::create_dir(place.path().join("run")).expect("created");
+    let lock = File::create(place.path().join("run/lock")).expect("created");
+    flock(&lock, FlockOperation::LockExclusive).expect("locked");
+    let run = place.run("run --policy policy.toml").ends_with(69);
+    assert!(
+        run.stderr
+            .starts_with("error: another twopool daemon is running"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
 }

@@ -16,14 +16,18 @@ use crate::daemon::{signals, watch};
 use crate::exit::{Exit, Failure};
 use crate::host::input::Location;
 use crate::kernel::engine::SchedExt;
-use crate::kernel::preflight::Host;
+use crate::kernel::preflight::{Host, Obstacle};
 use crate::output;
 
 /// Runs until told to stop.
 pub fn run(_: &Run, global: &Global) -> Result<Exit, Failure> {
     start_log(global.log_format);
     let host = Host::new("/");
-    if let Some(obstacle) = host.obstacle() {
+    let obstacle = host.obstacle();
+    // First, for most that may stand in the way is the other daemon's doing.
+    ControlSocket::probe(&global.runtime_dir)
+        .map_err(|failure| with_attached(failure, obstacle.as_ref()))?;
+    if let Some(obstacle) = obstacle {
         return Err(obstacle.failure());
     }
     let location = absolute(global).map_err(|error| internal("the policy's path", &error))?;
@@ -54,6 +58,20 @@ pub fn run(_: &Run, global: &Global) -> Result<Exit, Failure> {
     let exit = daemon.run(&inbox);
     tell_supervisor(&[sd_notify::NotifyState::Stopping]);
     Ok(exit)
+}
+
+/// Another daemon runs: names what is attached as well, which people know from `/sys`.
+fn with_attached(failure: Failure, obstacle: Option<&Obstacle>) -> Failure {
+    match obstacle {
+        Some(Obstacle::Attached { name }) if !name.is_empty() => Failure {
+            message: format!(
+                "{}; a sched_ext scheduler is attached: {name}",
+                failure.message
+            ),
+            ..failure
+        },
+        _ => failure,
+    }
 }
 
 /// The policy of the start; the inner error: it is not valid.
