@@ -24,6 +24,11 @@ use crate::thread::NAME_BYTES;
 /// States are u16 in the image; this keeps one automaton below a few megabytes too.
 pub(crate) const MAX_STATES: usize = 16384;
 
+/// Positions that all states together may hold. An automaton worth having holds a few a state; one
+/// that holds as many as it has patterns is going to pass its limit of states, and would take
+/// hundreds of megabytes on the way.
+const MAX_HELD: usize = 32 * MAX_STATES;
+
 /// A deterministic automaton whose states emit rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Dfa {
@@ -79,6 +84,8 @@ struct Builder<'a> {
     /// The state reached when nothing else is in flight, by class, once known.
     base_state: Vec<Option<u16>>,
     states: Vec<Key>,
+    /// Active ids of all of them.
+    held: usize,
     ids: HashMap<Key, u16>,
     trans: Vec<u16>,
     rows: Vec<Box<[u64]>>,
@@ -98,6 +105,7 @@ impl<'a> Builder<'a> {
             base: vec![Vec::new(); union.classes.representatives.len()],
             base_state: vec![None; union.classes.representatives.len()],
             states: Vec::new(),
+            held: 0,
             ids: HashMap::new(),
             trans: Vec::new(),
             rows: vec![zeros.clone()],
@@ -246,7 +254,8 @@ impl<'a> Builder<'a> {
         if let Some(state) = self.ids.get(&key) {
             return Some(*state);
         }
-        if self.states.len() == self.max_states {
+        self.held += key.active.len();
+        if self.states.len() == self.max_states || self.held > MAX_HELD {
             return None;
         }
         let state = self.states.len() as u16;

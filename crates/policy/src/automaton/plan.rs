@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use super::byteset::ByteSet;
 use super::dfa::{MAX_STATES, determinize};
 use super::position::Positions;
-use super::unit::{Units, fits, pack};
+use super::unit::{BITS, Units, fits, pack};
 use super::{Dfa, Domain, Member, Work};
 use crate::image::{MAX_DFAS, MAX_NAME_UNITS, MAX_PATH_UNITS};
 
@@ -21,6 +21,10 @@ const SMALLEST_GROUP: usize = 8;
 const SMALL_PART: usize = 128;
 /// An automaton below this size is never worth a split.
 const LEAST_STATES: usize = 256;
+
+/// Residue of this many times what units can run is refused before the rest is looked at: no
+/// automaton will take what did not fit one in groups of a few.
+const HOPELESS: usize = 2;
 
 /// Steps for each state that an attempt to join unlike patterns may take: sets that grow past this
 /// are those of patterns that should not share an automaton, and most of the time would go there.
@@ -56,7 +60,7 @@ pub(crate) fn plan(
         parts: Vec::new(),
         residue: Vec::new(),
     };
-    plan.split(&order);
+    plan.split(&order)?;
     plan.rescue()?;
     plan.merge()?;
     plan.finish()
@@ -131,9 +135,10 @@ impl Plan<'_, '_> {
     }
 
     /// Finds parts whose automata are linear in their patterns; the rest is residue.
-    fn split(&mut self, chosen: &[usize]) {
+    /// Invariant: work is bounded by the part of the patterns that shows that they do not fit.
+    fn split(&mut self, chosen: &[usize]) -> Result<(), TooLarge> {
         if chosen.is_empty() {
-            return;
+            return Ok(());
         }
         let limit = (self.positions(chosen) * 3 / 2).clamp(LEAST_STATES, MAX_STATES);
         let mixed = self.shapes[chosen[0]] != self.shapes[chosen[chosen.len() - 1]];
@@ -144,17 +149,31 @@ impl Plan<'_, '_> {
         };
         if let Some(part) = self.determinize(chosen, limit, steps) {
             self.parts.push(part);
-            return;
+            return Ok(());
         }
         if chosen.len() <= SMALLEST_GROUP {
             self.residue.extend(chosen);
-            return;
+            return match self.is_hopeless() {
+                true => Err(TooLarge(self.residue.clone())),
+                false => Ok(()),
+            };
         }
         let last = self.shapes[chosen[chosen.len() - 1]];
         let same = chosen.partition_point(|m| self.shapes[*m] < last);
         let (left, right) = chosen.split_at(if same > 0 { same } else { chosen.len() / 2 });
-        self.split(left);
-        self.split(right);
+        self.split(left)?;
+        self.split(right)
+    }
+
+    /// Whether the residue is far beyond what units can run. What no unit runs at all is not
+    /// counted: it may get an automaton of its own.
+    fn is_hopeless(&self) -> bool {
+        let sizes = self
+            .residue
+            .iter()
+            .map(|m| self.members[*m].positions.len());
+        let bits: usize = sizes.filter(|size| *size < BITS).map(|size| size + 1).sum();
+        bits > HOPELESS * BITS * self.max_units()
     }
 
     /// Residue that no unit can run gets an automaton of its own, however large.

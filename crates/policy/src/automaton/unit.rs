@@ -14,7 +14,8 @@ use super::byteset::Classes;
 use super::position::Positions;
 use crate::image::UNIT_SHIFTS;
 
-const BITS: usize = 64;
+/// Positions and met marks of one unit.
+pub(super) const BITS: usize = 64;
 
 /// All units of one dimension.
 #[derive(Debug, Clone)]

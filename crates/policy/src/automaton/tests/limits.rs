@@ -132,6 +132,24 @@ fn work_that_runs_out_is_an_error_and_not_a_hang() {
     assert!(!chosen.is_empty());
 }
 
+/// What the limits allow to be written must be refused with little work, however it is written.
+#[test]
+fn as_many_patterns_as_can_be_written_are_refused_early() {
+    for (regexes, domain) in [
+        (numbered(4096, |i| format!("/[^/]*a{i}[^/]*")), Domain::Path),
+        (numbered(4096, |i| format!(".*a{i}.*b.*")), Domain::Name),
+        (numbered(2048, |i| format!("/x.*a{i}.*b{i}")), Domain::Path),
+    ] {
+        let (positions, rows) = (positions(&regexes, domain), rows(regexes.len()));
+        let members = members(&regexes, &positions, &rows);
+        let mut work = Work::new(WORK);
+        let TooLarge(chosen) = plan(&members, domain, &mut work).unwrap_err();
+        assert!(!chosen.is_empty());
+        let steps = WORK - work.left();
+        assert!(steps < WORK / 4, "{}: {steps} steps", regexes[0]);
+    }
+}
+
 #[test]
 #[ignore = "prints sizes and steps of the large workloads for comparison"]
 #[expect(
