@@ -40,7 +40,7 @@ const SCENARIOS: &[Scenario] = &[Scenario {
     quick_plan: "alone,idle,twopool",
     hogs: 8,
     requests: &["--threads", "4", "--rate", "80", "--service-us", "5000"],
-    seconds: 6,
+    seconds: 12,
     quick_seconds: 3,
 }];
 
