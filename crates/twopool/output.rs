@@ -1,18 +1,25 @@
 //! Results to standard output, errors to standard error, and what happens when nobody reads them.
 //!
-//! Invariant: with `--format json` standard output holds exactly one JSON document (or one a
+//! Invariant: what people read cannot act on their terminal; with `--format json` standard output holds exactly one JSON document (or one a
 //! line), whatever the outcome.
 
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 use serde_json::json;
+use twopool_diag::printable_lines;
 
 use crate::cli::Format;
 use crate::exit::{Exit, Failure};
+use crate::report::Report;
 
-/// Writes a result. A reader that went away (`| head`) is not an error of ours.
+/// Writes a result for people. A reader that went away (`| head`) is not an error of ours.
 pub fn result(text: &str) -> Result<(), Failure> {
+    exactly(&printable_lines(text))
+}
+
+/// Writes a result as it is.
+fn exactly(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let written = stdout
         .write_all(text.as_bytes())
@@ -31,12 +38,19 @@ pub fn result(text: &str) -> Result<(), Failure> {
 pub fn json(document: &impl Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_string(document).expect("our documents have string keys");
     text.push('\n');
-    result(&text)
+    exactly(&text)
 }
 
 /// Writes to standard error; where even that fails there is nobody left to tell.
 pub fn error_text(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    let _ = io::stderr()
+        .lock()
+        .write_all(printable_lines(text).as_bytes());
+}
+
+/// Writes findings, whose renderer leaves no controls but its own colours.
+pub fn findings(report: &Report) {
+    let _ = io::stderr().lock().write_all(report.text.as_bytes());
 }
 
 /// Reports why a command stopped, and returns its exit.

@@ -6,11 +6,13 @@
 
 mod code;
 mod findings;
+mod printable;
 pub mod render;
 mod source;
 
 pub use code::{Code, Severity};
 pub use findings::{Findings, MAX_KEPT, MAX_KEPT_BYTES};
+pub use printable::{printable, printable_lines};
 pub use source::{FileId, Position, SourceFile, Sources, Span};
 
 /// One finding about a policy.

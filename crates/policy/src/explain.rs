@@ -6,6 +6,7 @@
 use std::fmt::Write;
 
 use serde::Serialize;
+use twopool_diag::printable;
 
 use crate::eval::Class;
 use crate::naive::{self, NaiveRegexes};
@@ -280,7 +281,7 @@ impl Explanation {
         if !later.is_empty() {
             out.push_str("\nlater rules that match too, and never see the thread:\n");
             for rule in later {
-                writeln!(out, "  {:>3}  {}", rule.index, rule.name)
+                writeln!(out, "  {:>3}  {}", rule.index, printable(&rule.name))
                     .expect("a string takes every write");
             }
         }
@@ -302,7 +303,7 @@ impl Explanation {
         let tid = t.tid.map_or(String::new(), |tid| format!(" (tid {tid})"));
         let slice = crate::options::show_us(self.slice_us);
         let by = match &self.rule {
-            Some(rule) => format!("rule {} `{}`", rule.index, rule.name),
+            Some(rule) => format!("rule {} `{}`", rule.index, printable(&rule.name)),
             None => "the default, no rule takes it".to_owned(),
         };
         writeln!(
@@ -344,8 +345,13 @@ impl Explanation {
 impl RuleTrace {
     fn human(&self, wins: bool, out: &mut String) {
         let mark = if wins { "takes it" } else { "does not match" };
-        writeln!(out, "  {:>3}  {}: {mark}", self.index, self.name)
-            .expect("a string takes every write");
+        writeln!(
+            out,
+            "  {:>3}  {}: {mark}",
+            self.index,
+            printable(&self.name)
+        )
+        .expect("a string takes every write");
         let width = self
             .conditions
             .iter()
@@ -354,8 +360,13 @@ impl RuleTrace {
             .unwrap_or(0);
         for c in &self.conditions {
             let sign = if c.matched { '+' } else { '-' };
-            writeln!(out, "       {sign} {:width$}  {}", c.path, c.pattern)
-                .expect("a string takes every write");
+            writeln!(
+                out,
+                "       {sign} {:width$}  {}",
+                c.path,
+                printable(&c.pattern)
+            )
+            .expect("a string takes every write");
         }
         if self.conditions.is_empty() {
             out.push_str("       + no condition\n");

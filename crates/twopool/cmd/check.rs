@@ -26,7 +26,7 @@ pub fn run(args: &Check, global: &Global) -> Result<Exit, Failure> {
             }
         };
         let report = Report::of(&compiled, output::stderr_colour());
-        output::error_text(&report.text);
+        output::findings(&report);
         if args.format == Format::Human {
             output::result(&line(&location, &compiled))?;
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use twopool_diag::{Sources, Span};
+use twopool_diag::{Sources, Span, printable};
 use twopool_policy::compile::{Compiled, Setting};
 
 use super::valid_policy;
@@ -45,13 +45,13 @@ fn text(compiled: &Compiled) -> String {
 }
 
 fn assignment(setting: &Setting) -> String {
-    format!("{} = {}", setting.path, setting.value)
+    printable(&format!("{} = {}", setting.path, setting.value)).into_owned()
 }
 
 fn place(sources: &Sources, span: Span) -> String {
     format!(
         "{}:{}",
-        sources.file(span.file).name,
+        printable(&sources.file(span.file).name),
         sources.position(span.file, span.start).line
     )
 }

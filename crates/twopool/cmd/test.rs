@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use twopool_policy::compile::Compiled;
 
+use twopool_diag::printable;
+
 use super::check::{merge, plural};
 use super::{locations, read_and_compile};
 use crate::cli::{Format, Global, Test};
@@ -20,7 +22,7 @@ pub fn run(args: &Test, global: &Global) -> Result<Exit, Failure> {
     for location in locations(&args.paths, global) {
         let compiled = read_and_compile(&location)?;
         let report = Report::of(&compiled, output::stderr_colour());
-        output::error_text(&report.text);
+        output::findings(&report);
         if args.format == Format::Human {
             output::result(&lines(&location, &compiled))?;
         }
@@ -51,7 +53,7 @@ fn lines(location: &Location, compiled: &Compiled) -> String {
         } else {
             "FAILED"
         };
-        let _ = writeln!(text, "test {} ... {outcome}", case.name);
+        let _ = writeln!(text, "test {} ... {outcome}", printable(&case.name));
     }
     let _ = writeln!(
         text,
@@ -80,7 +82,7 @@ fn is_covered(location: &Location, compiled: &Compiled, required: Option<u8>) ->
         .enumerate();
     let missed: Vec<String> = names
         .filter(|(index, _)| !reached(index))
-        .map(|(_, rule)| format!("`{}`", rule.name))
+        .map(|(_, rule)| format!("`{}`", printable(&rule.name)))
         .collect();
     output::error_text(&format!(
         "error: {}: the tests reach {} of {}, less than {percent}%; not reached: {}\n",

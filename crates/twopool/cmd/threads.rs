@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::json;
+use twopool_diag::printable;
 
 use super::client::{self, PATIENCE};
 use crate::cli::{Format, Global, Threads};
@@ -30,7 +31,7 @@ fn table(rows: &[ThreadRow]) -> String {
         let rule = match (row.rule, &row.rule_name) {
             (None, _) => "(default)".to_owned(),
             (Some(index), None) => index.to_string(),
-            (Some(index), Some(name)) => format!("{index} {name}"),
+            (Some(index), Some(name)) => format!("{index} {}", printable(name)),
         };
         let next = match row.pool == row.next_pool {
             true => String::new(),

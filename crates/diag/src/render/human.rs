@@ -6,6 +6,7 @@ use std::ops::Range;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 
+use crate::printable::{printable, printable_lines, printable_styled};
 use crate::{Diagnostic, FileId, Findings, Severity, SourceFile, Sources, Span};
 
 const BOM: char = '\u{feff}';
@@ -32,6 +33,7 @@ pub fn human(sources: &Sources, findings: &Findings, color: bool) -> String {
     let mut left = BUDGET;
     let mut shown = 0;
     for diagnostic in findings {
+        let diagnostic = &without_controls(diagnostic);
         let pages = pages(sources, diagnostic);
         let cost = pages.iter().map(|page| page.bytes.len()).sum();
         if shown > 0 && (shown == MOST_SHOWN || left < cost) {
@@ -39,7 +41,8 @@ pub fn human(sources: &Sources, findings: &Findings, color: bool) -> String {
         }
         shown += 1;
         left = left.saturating_sub(cost);
-        out.push_str(&renderer.render(&[group(sources, diagnostic, &pages)]));
+        let text = renderer.render(&[group(sources, diagnostic, &pages)]);
+        out.push_str(&printable_styled(&text));
         out.push_str("\n\n");
     }
     let more = findings.total() - shown;
@@ -53,6 +56,23 @@ pub fn human(sources: &Sources, findings: &Findings, color: bool) -> String {
         ));
     }
     out
+}
+
+/// A finding whose texts cannot act on a terminal. The renderer sees to the lines that it quotes.
+fn without_controls(found: &Diagnostic) -> Diagnostic {
+    let lines = |text: &String| printable_lines(text).into_owned();
+    Diagnostic {
+        code: found.code,
+        summary: printable(&found.summary).into_owned(),
+        span: found.span,
+        label: found.label.as_ref().map(lines),
+        related: found
+            .related
+            .iter()
+            .map(|(span, text)| (*span, lines(text)))
+            .collect(),
+        help: found.help.as_ref().map(lines),
+    }
 }
 
 /// `2 errors, 1 warning`, or `None` if there is neither.
@@ -143,7 +163,7 @@ fn snippet<'a>(sources: &'a Sources, page: &Page<'a>) -> Snippet<'a, Annotation<
     let text = text(file, &page.bytes);
     let line = sources.position(page.file, page.bytes.start as u32).line;
     let snippet = Snippet::source(Cow::Borrowed(text))
-        .path(file.name.as_str())
+        .path(printable(&file.name))
         .line_start(line as usize);
     let skipped = page.bytes.end - text.len();
     snippet.annotations(
@@ -262,6 +282,23 @@ error[unknown-key]: unknown key
         assert!(!human(&sources, &first(MOST_SHOWN), false).contains("more;"));
         let end = "and 1 more; `twopool check --format json` lists all\n\n";
         assert!(human(&sources, &first(MOST_SHOWN + 1), false).ends_with(end));
+    }
+
+    #[test]
+    fn nothing_in_a_report_acts_on_a_terminal() {
+        let mut sources = Sources::default();
+        let evil = "\x1b]0;x\x07\u{9b}1m\u{202e}\u{2067}";
+        let file = sources.add(format!("p{evil}\n.toml"), format!("k{evil} = 1\n"));
+        let found = Diagnostic::new(Code::UnknownKey, place(file, 0, 1), format!("key {evil}\n"))
+            .label(evil)
+            .help(evil);
+        let text = human(&sources, &[found].into_iter().collect(), false);
+        assert_eq!(printable_lines(&text), text);
+        assert!(
+            text.starts_with("error[unknown-key]: key \\u{1b}]0;x"),
+            "{text}"
+        );
+        assert_eq!(text.matches(".toml:1:1").count(), 1, "{text}");
     }
 
     #[test]
