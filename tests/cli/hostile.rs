@@ -176,17 +176,59 @@ fn a_full_disk_under_standard_output_is_an_error() {
 }
 
 #[test]
-fn a_list_of_threads_that_is_too_long_is_refused_and_not_cut() {
+fn a_long_list_of_threads_needs_no_more_memory_than_a_short_one() {
     let place = Place::with(POLICY);
-    place.write("threads.tsv", format!("thread\n{}", "a\n".repeat(2 << 20)));
+    place.write("threads.tsv", format!("thread\n{}", "a\n".repeat(1 << 20)));
+    // A tenth of what the million threads and their lines would take.
+    let script = format!(
+        "ulimit -v 65536; exec {} explain --policy policy.toml --threads threads.tsv | tail -n 1",
+        env!("CARGO_BIN_EXE_twopool")
+    );
+    let mut command = place.command_of("sh");
+    let run = Run::of(command.args(["-c", &script]).output().expect("a shell"));
+    assert_eq!(
+        run.stdout,
+        "background  a                a                (default)\n"
+    );
+    assert_eq!(run.stderr, "");
+}
+
+#[test]
+fn of_very_many_malformed_rows_the_first_are_named_and_the_rest_is_counted() {
+    let place = Place::with(POLICY);
+    let long = "x".repeat(1 << 20);
+    let list = format!("thread\tnice\n{long}\n{}", "a\n".repeat(100_000));
+    place.write("threads.tsv", list);
     let run = place
         .run("explain --policy policy.toml --threads threads.tsv")
         .ends_with(1);
-    assert_eq!(
-        run.stderr,
-        "error: threads.tsv: more than 4194304 bytes; split the list\n"
-    );
+    let lines: Vec<&str> = run.stderr.lines().collect();
+    assert_eq!(lines[0], "error: threads.tsv:2: longer than 65536 bytes");
+    assert_eq!(lines[100..], ["error: 99901 more malformed rows"]);
     assert_eq!(run.stdout, "");
+}
+
+#[test]
+fn names_do_not_act_on_a_terminal_and_json_has_them_as_they_are() {
+    let place = Place::with(
+        "version = 1\ndefault = 'background'\n[[rule]]\nname = \"a\\u001b[31m\\u202e\\nb\"\n\
+         pool = 'critical'\nthread = 'x*'\n",
+    );
+    place.write("threads.tsv", "thread\nx\u{202e}y\n");
+    for arguments in [
+        "explain --policy policy.toml --thread x1",
+        "explain --policy policy.toml --threads threads.tsv",
+        "show --policy policy.toml",
+        "check k\u{202e}.toml",
+    ] {
+        let run = place.run(arguments);
+        let text = run.stdout + &run.stderr;
+        assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text}");
+        assert!(text.contains("\\u{202e}"), "{text}");
+    }
+    let run = place.run("explain --policy policy.toml --threads threads.tsv --format json");
+    assert_eq!(run.json()["rule"]["name"], "a\u{1b}[31m\u{202e}\nb");
+    assert_eq!(run.json()["thread"]["thread"], "x\u{202e}y");
 }
 
 #[test]

@@ -105,7 +105,12 @@ impl Place {
 
     /// The program here, without anything of the caller's environment that could reach a daemon.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_twopool"));
+        self.command_of(env!("CARGO_BIN_EXE_twopool"))
+    }
+
+    /// Another program here, likewise.
+    pub fn command_of(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
         command
             .current_dir(self.path())
             .env("TWOPOOL_RUNTIME_DIR", self.path().join("run"))

@@ -1,7 +1,8 @@
 //! Threads as tab-separated values: what `snapshot` writes and `explain`, `plan` and tests read.
 //!
 //! The first line names the columns. Fields are raw bytes; `\t`, `\n` and `\\` stand for tab,
-//! newline and backslash, any other backslash for itself. Lines end with LF or CRLF.
+//! newline and backslash, any other backslash for itself. Lines end with LF or CRLF; a byte-order
+//! mark at the beginning and blank lines are skipped.
 
 use std::fmt;
 
@@ -34,29 +35,64 @@ impl fmt::Display for TsvError {
 
 impl std::error::Error for TsvError {}
 
-/// Reads all rows, or says everything that is wrong with them.
-pub fn read(bytes: &[u8]) -> Result<Vec<Thread>, Vec<TsvError>> {
-    let mut lines = bytes
-        .split(|b| *b == b'\n')
-        .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    let header = lines.next().unwrap_or_default();
-    let columns = columns(header).map_err(|message| vec![TsvError { line: 1, message }])?;
-    let mut rows: Vec<(usize, &[u8])> = lines.enumerate().map(|(i, line)| (i + 2, line)).collect();
-    if rows.last().is_some_and(|(_, line)| line.is_empty()) {
-        rows.pop(); // the text ended with a newline
+/// The columns of a list, from its first line.
+#[derive(Debug, Clone)]
+pub struct Columns(Vec<&'static str>);
+
+impl Columns {
+    /// Reads the first line, with its line end or without. A byte-order mark before it is skipped.
+    ///
+    /// # Errors
+    /// It does not name columns.
+    pub fn read(header: &[u8]) -> Result<Self, TsvError> {
+        let header = without_end(header.strip_prefix(BOM).unwrap_or(header));
+        let named = match header.is_empty() {
+            true => Err(format!(
+                "no columns are named; the first line is one or more of {}",
+                COLUMNS.join(", ")
+            )),
+            false => columns(header),
+        };
+        named
+            .map(Self)
+            .map_err(|message| TsvError { line: 1, message })
     }
-    let mut threads = Vec::with_capacity(rows.len());
-    let mut errors = Vec::new();
-    for (line, row) in rows {
-        match thread(&columns, row) {
-            Ok(thread) => threads.push(thread),
-            Err(message) => errors.push(TsvError { line, message }),
+
+    /// Reads a row, with its line end or without; nothing: it is blank. `line` is 1-based.
+    ///
+    /// # Errors
+    /// It is no thread.
+    pub fn row(&self, line: usize, row: &[u8]) -> Result<Option<Thread>, TsvError> {
+        match without_end(row) {
+            [] => Ok(None),
+            row => thread(&self.0, row)
+                .map(Some)
+                .map_err(|message| TsvError { line, message }),
         }
     }
-    if errors.is_empty() {
-        Ok(threads)
-    } else {
-        Err(errors)
+}
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+fn without_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// Reads all rows, or says everything that is wrong with them.
+pub fn read(bytes: &[u8]) -> Result<Vec<Thread>, Vec<TsvError>> {
+    let mut lines = bytes.split_inclusive(|b| *b == b'\n');
+    let columns = Columns::read(lines.next().unwrap_or_default()).map_err(|error| vec![error])?;
+    let (mut threads, mut errors) = (Vec::new(), Vec::new());
+    for (i, line) in lines.enumerate() {
+        match columns.row(i + 2, line) {
+            Ok(thread) => threads.extend(thread),
+            Err(error) => errors.push(error),
+        }
+    }
+    match errors.is_empty() {
+        true => Ok(threads),
+        false => Err(errors),
     }
 }
 
@@ -239,10 +275,17 @@ mod tests {
     }
 
     #[test]
+    fn what_editors_add_is_no_part_of_a_list() {
+        let plain = read(b"thread\tnice\na\t1\nb\t2\n").unwrap();
+        let edited = b"\xef\xbb\xbfthread\tnice\r\n\r\na\t1\r\n\n\nb\t2\r\n\r\n";
+        assert_eq!(read(edited).unwrap(), plain);
+    }
+
+    #[test]
     fn every_malformed_row_is_named_by_its_line() {
         let errors = read(b"thread\tnice\na\t1\nb\nc\t20\n\nd\tx\n").unwrap_err();
         let lines: Vec<usize> = errors.iter().map(|e| e.line).collect();
-        assert_eq!(lines, [3, 4, 5, 6]);
+        assert_eq!(lines, [3, 4, 6]);
         assert!(errors[1].message.contains("-20 to 19"), "{}", errors[1]);
         for header in [
             "",

@@ -4,21 +4,17 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use serde_json::json;
 use twopool_policy::compile::Compiled;
 use twopool_policy::explain::{Explanation, explain};
 use twopool_policy::image::Image;
-use twopool_policy::limits::MAX_TEXT_BYTES;
 use twopool_policy::naive::NaiveRegexes;
 use twopool_policy::policy::{Policy, Sched};
 use twopool_policy::resolve::{group_id, user_id};
 use twopool_policy::thread::{Thread, cut};
-use twopool_policy::tsv;
 
-use super::valid_policy;
+use super::{explain_list, valid_policy};
 use crate::cli::{Explain, Format, Global, SchedArg, Simulated};
 use crate::exit::{Exit, Failure};
-use crate::host::input::{read_file, read_stdin};
 use crate::host::names::HostNames;
 use crate::host::procfs::read_thread;
 use crate::output;
@@ -30,38 +26,24 @@ pub fn run(args: &Explain, global: &Global) -> Result<Exit, Failure> {
         Err(exit) => return Ok(exit),
     };
     let judge = Judge::of(compiled);
-    let mut threads = Vec::new();
-    if let Some(tid) = args.tid {
-        threads.push(real_thread(tid)?);
-    } else if let Some(name) = &args.thread {
-        threads.push(simulated_thread(
-            name.as_bytes(),
-            &args.simulated,
-            &judge.policy,
-        )?);
-    } else if let Some(file) = &args.threads {
-        threads = match read_threads(file)? {
-            Ok(threads) => threads,
-            Err(message) => return malformed(&message, args.format),
-        };
+    let thread = if let Some(file) = &args.threads {
+        return explain_list::run(file, args.format, &judge);
+    } else if let Some(tid) = args.tid {
+        real_thread(tid)?
+    } else {
+        let name = args.thread.as_deref().unwrap_or_default();
+        simulated_thread(name.as_bytes(), &args.simulated, &judge.policy)?
+    };
+    let explanation = judge.explain(&thread);
+    match args.format {
+        Format::Json => output::json(&explanation)?,
+        Format::Human => output::result(&explanation.human())?,
     }
-    let text: String = threads
-        .iter()
-        .map(|thread| judge.explain(thread))
-        .map(|explanation| match args.format {
-            Format::Json => {
-                serde_json::to_string(&explanation).expect("our documents have string keys") + "\n"
-            }
-            Format::Human if args.threads.is_some() => summary_line(&explanation),
-            Format::Human => explanation.human(),
-        })
-        .collect();
-    output::result(&text)?;
     Ok(Exit::Done)
 }
 
 /// A valid policy, ready to judge.
-struct Judge {
+pub(super) struct Judge {
     policy: Policy,
     image: Image,
     regexes: NaiveRegexes,
@@ -80,13 +62,22 @@ impl Judge {
         }
     }
 
-    fn explain(&self, thread: &Thread) -> Explanation {
+    /// Everything about one thread.
+    pub(super) fn explain(&self, thread: &Thread) -> Explanation {
         explain(
             &self.policy,
             &self.regexes,
             thread,
             self.image.classify(thread),
         )
+    }
+
+    /// Pool and rule of one thread, without the reasons.
+    pub(super) fn verdict(&self, thread: &Thread) -> (&'static str, Option<&str>) {
+        let class = self.image.classify(thread);
+        let rule = usize::from(class.rule).checked_sub(1);
+        let rule = rule.and_then(|index| self.policy.rules.get(index));
+        (class.pool.as_str(), rule.map(|rule| rule.name.as_str()))
     }
 }
 
@@ -146,51 +137,6 @@ fn normalised(path: &[u8]) -> Vec<u8> {
     } else {
         joined
     }
-}
-
-/// The threads of a TSV file; the inner error is a malformed file.
-fn read_threads(file: &Path) -> Result<Result<Vec<Thread>, String>, Failure> {
-    let (name, bytes) = match file == Path::new("-") {
-        true => ("<stdin>".to_owned(), read_stdin()?),
-        false => (file.display().to_string(), read_file(file)?),
-    };
-    if bytes.len() > MAX_TEXT_BYTES {
-        let message = format!("{name}: more than {MAX_TEXT_BYTES} bytes; split the list");
-        return Ok(Err(message));
-    }
-    Ok(tsv::read(&bytes).map_err(|errors| {
-        errors
-            .iter()
-            .map(|error| format!("{name}:{}: {}", error.line, error.message))
-            .collect::<Vec<_>>()
-            .join("\n")
-    }))
-}
-
-fn malformed(message: &str, format: Format) -> Result<Exit, Failure> {
-    for line in message.lines() {
-        output::error_text(&format!("error: {line}\n"));
-    }
-    if format == Format::Json {
-        output::json(&json!({
-            "format_version": "1",
-            "error": { "code": "malformed-input", "message": message },
-        }))?;
-    }
-    Ok(Exit::Rejected)
-}
-
-/// One line a thread, as wide as it must be: pool, thread, rule.
-fn summary_line(explanation: &Explanation) -> String {
-    let rule = explanation
-        .rule
-        .as_ref()
-        .map_or("(default)", |rule| rule.name.as_str());
-    let thread = &explanation.thread;
-    format!(
-        "{:<10}  {:<15}  {:<15}  {rule}\n",
-        explanation.pool, thread.thread, thread.process
-    )
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ pub mod check;
 pub mod client;
 pub mod explain;
 pub mod explain_code;
+mod explain_list;
 pub mod reload;
 pub mod run;
 pub mod show;
@@ -48,7 +49,7 @@ fn valid_policy(global: &Global, format: Format) -> Result<Result<Compiled, Exit
         return Ok(Ok(compiled));
     }
     let report = Report::of(&compiled, output::stderr_colour());
-    output::error_text(&report.text);
+    output::findings(&report);
     if format == Format::Json {
         output::json(&report.document)?;
     }

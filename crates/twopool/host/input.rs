@@ -142,9 +142,12 @@ impl PolicySet {
     }
 }
 
-/// Reads one regular file whole, but no more than shows that it is too large.
-pub fn read_file(path: &Path) -> Result<Vec<u8>, ReadError> {
-    read_at_most(path, TOO_MUCH)
+/// Opens a list of threads, which is as long as it likes: whoever reads it does so by lines.
+pub fn open_list(path: &Path) -> Result<File, ReadError> {
+    open_regular(path).map_err(|cause| ReadError {
+        path: path.display().to_string(),
+        cause,
+    })
 }
 
 fn read_at_most(path: &Path, most: usize) -> Result<Vec<u8>, ReadError> {
@@ -157,7 +160,7 @@ fn read_at_most(path: &Path, most: usize) -> Result<Vec<u8>, ReadError> {
 }
 
 /// Standard input, likewise.
-pub fn read_stdin() -> Result<Vec<u8>, ReadError> {
+fn read_stdin() -> Result<Vec<u8>, ReadError> {
     read_bounded(io::stdin().lock(), TOO_MUCH).map_err(|cause| ReadError {
         path: "standard input".to_owned(),
         cause,
@@ -312,7 +315,9 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_read_is_named_with_the_reason() {
         let directory = files(&[("dir.toml/x", "")]);
-        let read = |name: &str| read_file(&directory.path().join(name)).expect_err("not readable");
+        let read = |name: &str| {
+            read_at_most(&directory.path().join(name), TOO_MUCH).expect_err("not readable")
+        };
         let error = read("none.toml");
         assert!(
             error
@@ -337,7 +342,7 @@ mod tests {
             .and_then(|file| file.set_len(1 << 40))
             .expect("a sparse file");
         assert_eq!(
-            read_file(&path).expect("readable").len(),
+            read_at_most(&path, TOO_MUCH).expect("readable").len(),
             MAX_TEXT_BYTES + 1
         );
     }
