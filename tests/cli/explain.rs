@@ -181,6 +181,17 @@ fn a_malformed_row_is_named_by_its_line() {
 }
 
 #[test]
+fn an_id_that_cannot_exist_is_no_name() {
+    let place = Place::with(POLICY);
+    for id in ["--user=-1", "--group=4294967295", "--nice=200"] {
+        let run = place
+            .run(&format!("explain --policy policy.toml --thread x {id}"))
+            .ends_with(64);
+        assert_eq!(run.stdout, "");
+    }
+}
+
+#[test]
 fn an_invalid_policy_explains_nothing() {
     let place = Place::with("version = 1\n");
     let run = place

@@ -7,6 +7,7 @@ use std::path::Path;
 use twopool_policy::compile::Compiled;
 use twopool_policy::explain::{Explanation, explain};
 use twopool_policy::image::Image;
+use twopool_policy::limits::MAX_ID;
 use twopool_policy::naive::NaiveRegexes;
 use twopool_policy::policy::{Policy, Sched};
 use twopool_policy::resolve::{group_id, user_id};
@@ -106,14 +107,23 @@ fn simulated_thread(name: &[u8], args: &Simulated, policy: &Policy) -> Result<Th
         thread.cgroup = normalised(&path.clone().into_vec());
     }
     let id = |text: &str, by_name: fn(&Policy, &str) -> u64| {
-        text.parse::<u32>()
-            .map_or_else(|_| by_name(policy, text), u64::from)
+        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        let is_name = digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit());
+        match text.parse::<i64>() {
+            Ok(id @ 0..=MAX_ID) => Ok(id as u64),
+            _ if is_name => Ok(by_name(policy, text)),
+            _ => Err(Failure::new(
+                Exit::Usage,
+                "usage",
+                format!("{text} is no id: not within 0 to {MAX_ID}"),
+            )),
+        }
     };
     if let Some(user) = &args.user {
-        thread.user = id(user, |policy, name| user_id(policy, &HostNames, name));
+        thread.user = id(user, |policy, name| user_id(policy, &HostNames, name))?;
     }
     if let Some(group) = &args.group {
-        thread.group = id(group, |policy, name| group_id(policy, &HostNames, name));
+        thread.group = id(group, |policy, name| group_id(policy, &HostNames, name))?;
     }
     thread.nice = args.nice.unwrap_or(0);
     thread.kthread = args.kthread.unwrap_or(false);

@@ -221,9 +221,7 @@ impl Reader<'_> {
             DeValue::Integer(_) => self.integer(path, node, min, max).map(NumberItem::One),
             DeValue::Table(table) => self.range(path, node, table, (min, max)),
             DeValue::String(text) if names => {
-                if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
-                    let help = Some(format!("write {text} without quotes"));
-                    self.wrong_type_help(path, "an id as a number, or a name", node, help);
+                if self.refuse_quoted_id(path, text, node) {
                     return None;
                 }
                 self.text(path, node).map(NumberItem::Name)

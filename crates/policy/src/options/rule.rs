@@ -200,6 +200,7 @@ impl Reader<'_> {
                 let id = self.integer(path, node, 0, MAX_ID)?;
                 u64::try_from(id).ok().map(IdOptions::Number)
             }
+            DeValue::String(text) if self.refuse_quoted_id(path, text, node) => None,
             _ => {
                 let text = self.text_of(path, "a name or an id", node)?;
                 Some(IdOptions::Name(text.value))

@@ -9,7 +9,7 @@ use super::read::{Node, Reader};
 use super::scalar::{self, Fault};
 use super::{Text, Value};
 use crate::keys::{self, Key, Kind};
-use crate::limits::MAX_CPU_COUNT;
+use crate::limits::{MAX_CPU_COUNT, MAX_ID};
 use crate::policy::{Cpus, Pool};
 use crate::syntax::span;
 use std::ops::Range;
@@ -84,6 +84,23 @@ impl Reader<'_> {
         }
         self.out_of_range(path, node, format!("not within {min} to {max}"));
         None
+    }
+
+    /// Refuses a number in quotes where a name may stand: no user is called `1000`, and `-1` is
+    /// nobody's name but an id that does not exist.
+    pub(super) fn refuse_quoted_id(&mut self, path: &str, text: &str, node: &Node<'_>) -> bool {
+        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return false;
+        }
+        match text.parse::<i64>() {
+            Ok(id @ 0..=MAX_ID) => {
+                let help = Some(format!("write {id} without quotes"));
+                self.wrong_type_help(path, "an id as a number, or a name", node, help);
+            }
+            _ => self.out_of_range(path, node, format!("not within 0 to {MAX_ID}")),
+        }
+        true
     }
 
     fn any_integer(&mut self, path: &str, node: &Node<'_>) -> Option<i64> {
