@@ -81,3 +81,30 @@ fn r04_patterns_too_large_or_pathological() {
         codes(&out)
     );
 }
+
+/// The reference says what anchors mean and what is refused.
+#[test]
+fn anchors_mean_the_ends_and_look_around_is_refused() {
+    for regex in ["^srv$", r"\Asrv\z", "(?m)srv", "srv$"] {
+        let condition = format!("thread = {{ regex = '{regex}' }}");
+        assert!(takes(&condition, &named("srv")), "{regex}");
+        assert!(!takes(&condition, &named("srv\n")), "{regex}");
+        assert!(!takes(&condition, &named("a srv")), "{regex}");
+    }
+    for regex in [
+        r"\bsrv",
+        r"srv\B",
+        r"\b{start}srv",
+        "(?m)^srv",
+        "(?m)srv$",
+        "(?=s)srv",
+        "(?!x)srv",
+        "(?<=s)rv",
+        "(?<!s)rv",
+        r"(s)rv\1",
+    ] {
+        let rule = format!("[[rule]]\npool = 'critical'\nthread = {{ regex = '{regex}' }}\n");
+        let out = compiled(format!("version = 1\ndefault = 'background'\n{rule}"));
+        assert_eq!(codes(&out), [Code::InvalidRegex], "{regex}");
+    }
+}
