@@ -4,14 +4,13 @@
 //! cost more than the compiler itself, so pairs that are too many are not compared.
 
 mod patterns;
-mod shadow;
 
 use std::collections::HashMap;
 
 use twopool_diag::{Code, Diagnostic, Findings, Span};
 
 use crate::options::{ConditionOptions, Options, PatternOptions};
-use crate::policy::{Policy, Rule};
+use crate::policy::Policy;
 
 /// All lints over a policy and the files that it came from.
 pub fn lint(files: &[Options], policy: &Policy) -> Findings {
@@ -27,7 +26,6 @@ pub fn lint(files: &[Options], policy: &Policy) -> Findings {
                 .label(format!("every thread takes `{pool}`")),
         );
     }
-    rules(&policy.rules, &mut found);
     for options in files.iter().flat_map(|f| &f.rules) {
         for conditions in tables(options) {
             patterns::lint(conditions, &mut found);
@@ -40,56 +38,6 @@ pub fn lint(files: &[Options], policy: &Policy) -> Findings {
 fn tables(rule: &crate::options::RuleOptions) -> impl Iterator<Item = &ConditionOptions> {
     let any = rule.any.iter().flat_map(|(tables, _)| tables);
     std::iter::once(&rule.all).chain(any).chain(&rule.not)
-}
-
-/// Rules that can never take a thread: the same conditions as an earlier rule, or conditions that
-/// imply an earlier rule's.
-fn rules(rules: &[Rule], found: &mut Findings) {
-    for (i, rule) in rules.iter().enumerate() {
-        let Some((earlier, code)) = rules[..i]
-            .iter()
-            .find_map(|e| verdict(e, rule).map(|code| (e, code)))
-        else {
-            continue;
-        };
-        let (summary, label) = match code {
-            Code::DuplicateRule => (
-                format!(
-                    "rules `{}` and `{}` have the same conditions",
-                    earlier.name, rule.name
-                ),
-                if earlier.pool == rule.pool {
-                    "this one never takes a thread".to_owned()
-                } else {
-                    format!(
-                        "never takes a thread: all go to `{}`",
-                        earlier.pool.as_str()
-                    )
-                },
-            ),
-            _ => (
-                format!("rule `{}` is unreachable", rule.name),
-                format!("`{}` takes all of its threads first", earlier.name),
-            ),
-        };
-        let mut diagnostic = Diagnostic::new(code, rule.at.0, summary)
-            .label(label)
-            .help("the first rule that matches wins: move this rule up, or delete it");
-        if let Some(place) = earlier.at.0 {
-            diagnostic = diagnostic.related(place, "the earlier rule");
-        }
-        found.push(diagnostic);
-    }
-}
-
-fn verdict(earlier: &Rule, rule: &Rule) -> Option<Code> {
-    if earlier.all == rule.all && earlier.any == rule.any && earlier.not == rule.not {
-        Some(Code::DuplicateRule)
-    } else if shadow::takes_all(earlier, rule) {
-        Some(Code::UnreachableRule)
-    } else {
-        None
-    }
 }
 
 /// Exact names that differ as written and are one once cut: the first rule takes both.

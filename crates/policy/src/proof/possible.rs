@@ -1,0 +1,116 @@
+//! Which threads there can be. What a proof may rely on is here and nowhere else, each fact a
+//! predicate of its own; whatever is not certain on every kernel is left out, since a fact too many
+//! is a rule called unreachable that takes threads.
+
+use std::ops::RangeInclusive;
+
+use crate::limits::{MAX_HINT, MAX_ID};
+use crate::lower::Field;
+use crate::policy::UNKNOWN_ID_BASE;
+use crate::thread::{NAME_BYTES, Thread};
+
+/// Longest name of one directory, `NAME_MAX`.
+pub(crate) const MAX_COMPONENT_BYTES: usize = 255;
+/// Longest path that the kernel shows, `PATH_MAX` without the NUL.
+pub(crate) const MAX_PATH_BYTES: usize = 4095;
+
+/// Whether a kernel could show this thread.
+pub fn is_possible(thread: &Thread) -> bool {
+    is_name(&thread.thread)
+        && is_name(&thread.process)
+        && is_path(&thread.cgroup)
+        && leader_names_the_process(thread)
+        && kernel_thread_leads_itself(thread)
+        && (-20..=19).contains(&thread.nice)
+        && i64::from(thread.hint) <= MAX_HINT
+}
+
+/// Names are at most 15 bytes, none of them NUL. A name may be empty, and may hold a newline.
+pub fn is_name(name: &[u8]) -> bool {
+    name.len() <= NAME_BYTES && !name.contains(&0)
+}
+
+/// Cgroups are directories: no NUL, and components that are not empty, `.` or `..`. The kernel
+/// refuses a newline in their names, because /proc/PID/cgroup could not be read with one.
+pub fn is_path(path: &[u8]) -> bool {
+    let Some(inner) = path.strip_prefix(b"/") else {
+        return false;
+    };
+    if inner.is_empty() {
+        return true;
+    }
+    path.len() <= MAX_PATH_BYTES
+        && !path.iter().any(|byte| matches!(byte, 0 | b'\n'))
+        && inner
+            .split(|byte| *byte == b'/')
+            .all(|part| part.len() <= MAX_COMPONENT_BYTES && !matches!(part, b"" | b"." | b".."))
+}
+
+/// `process` is the leader's name, so a leader has the same name twice.
+pub fn leader_names_the_process(thread: &Thread) -> bool {
+    !thread.leader || thread.thread == thread.process
+}
+
+/// A kernel thread is a thread group of its own.
+pub fn kernel_thread_leads_itself(thread: &Thread) -> bool {
+    !thread.kthread || thread.leader
+}
+
+/// The values that a number may have, with the most usual one. Users and groups that this host
+/// does not know exist on some other one, so they count as ids too.
+pub(super) struct Numbers {
+    pub ranges: [RangeInclusive<u64>; 2],
+    pub usual: u64,
+}
+
+impl Numbers {
+    /// Of a field; `leader` says which kind of thread is looked for, `unknown` how many users (or
+    /// groups) are only known by name.
+    #[allow(clippy::reversed_empty_ranges, reason = "no second range")]
+    pub fn of(field: Field, leader: bool, unknown: u64) -> Self {
+        let one = |range, usual| Self {
+            ranges: [range, 1..=0],
+            usual,
+        };
+        let leads = u64::from(leader);
+        match field {
+            Field::User | Field::Group => Self {
+                ranges: [
+                    0..=MAX_ID as u64,
+                    UNKNOWN_ID_BASE..=(UNKNOWN_ID_BASE + unknown).wrapping_sub(1),
+                ],
+                usual: 0,
+            },
+            Field::Nice => one(0..=39, 20),
+            Field::Kthread => one(0..=leads, 0),
+            Field::Leader => one(leads..=leads, leads),
+            Field::Sched => one(0..=2, 0),
+            Field::Hint => one(0..=MAX_HINT as u64, 0),
+            Field::Thread | Field::Process | Field::Cgroup => unreachable!("not a number"),
+        }
+    }
+
+    /// The usual value, or the least one, that is in every set of ranges of `meets` and in none of
+    /// `avoids`. Exact: where one set ends and the next begins are the only values to try.
+    pub fn find<'a>(&self, meets: &[&'a [(u64, u64)]], avoids: &[&'a [(u64, u64)]]) -> Option<u64> {
+        let inside = |value: u64, set: &[(u64, u64)]| {
+            set.iter()
+                .any(|(first, last)| (*first..=*last).contains(&value))
+        };
+        let holds = |value: &u64| {
+            self.ranges.iter().any(|range| range.contains(value))
+                && meets.iter().all(|set| inside(*value, set))
+                && !avoids.iter().any(|set| inside(*value, set))
+        };
+        if holds(&self.usual) {
+            return Some(self.usual);
+        }
+        let bounds = meets.iter().chain(avoids).flat_map(|set| set.iter());
+        bounds
+            .flat_map(|(first, last)| [Some(*first), last.checked_add(1)])
+            .flatten()
+            .chain(self.ranges.iter().map(|range| *range.start()))
+            .filter(holds)
+            .min()
+    }
+}
