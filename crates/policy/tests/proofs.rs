@@ -237,9 +237,9 @@ fn answers_equal_brute_force_on_small_languages() {
                     );
                     reached += 1;
                 }
-                Verdict::Unreachable(blockers) => {
+                Verdict::Unreachable(why) => {
                     assert!(!hit[rule], "seed {seed}: rule {rule} is reached\n{text}");
-                    check_blockers(&brute, rule, blockers, seed, &text);
+                    check_blockers(&brute, rule, why.blockers(), seed, &text);
                     unreached += 1;
                 }
                 Verdict::Undecided => panic!("seed {seed}: a small policy is undecided\n{text}"),

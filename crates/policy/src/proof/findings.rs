@@ -2,7 +2,7 @@
 
 use twopool_diag::{Code, Diagnostic, Findings};
 
-use super::reach::{Dead, Reach, Verdict};
+use super::reach::{Dead, Reach, Verdict, Why};
 use crate::policy::{Conditions, Pattern, Policy, Rule};
 
 /// Rules named in one label.
@@ -14,30 +14,36 @@ const NARROW: &str =
 const CONTRADICTION: &str =
     "all conditions of a rule must hold for one thread: use `any`, or two rules";
 
+const FACTS: &str =
+    "a leader has its process's name and a kernel thread leads itself, so no thread meets this";
+
 /// One warning for every rule that takes no thread, and for every part of another rule that takes
 /// none; patterns of one list with one reason share theirs.
 pub(crate) fn findings(policy: &Policy, reach: &Reach) -> Findings {
     let mut found = Findings::new();
     for (index, verdict) in reach.rules.iter().enumerate() {
-        if let Verdict::Unreachable(blockers) = verdict {
-            found.push(whole_rule(policy, index, blockers));
+        if let Verdict::Unreachable(why) = verdict {
+            found.push(whole_rule(policy, index, why));
         }
     }
-    let mut rest = reach.dead.as_slice();
-    while let Some(first) = rest.first() {
-        let same = |dead: &Dead| {
-            let list = |dead: &Dead| dead.pattern.map(|(key, _)| key);
-            (dead.rule, dead.any, list(dead), &dead.blockers)
-                == (first.rule, first.any, list(first), &first.blockers)
-        };
-        let count = rest.iter().take_while(|dead| same(dead)).count();
-        found.push(part(policy, &rest[..count]));
-        rest = &rest[count..];
+    let mut dead: Vec<&Dead> = reach.dead.iter().collect();
+    dead.sort_by_key(|dead| list_and_reason(dead));
+    for group in dead.chunk_by(|a, b| list_and_reason(a) == list_and_reason(b)) {
+        found.push(part(policy, group));
     }
     found
 }
 
-fn whole_rule(policy: &Policy, index: usize, blockers: &[usize]) -> Diagnostic {
+fn list_and_reason(dead: &Dead) -> (usize, Option<usize>, Option<&'static str>, &Why) {
+    (
+        dead.rule,
+        dead.any,
+        dead.pattern.map(|(key, _)| key),
+        &dead.why,
+    )
+}
+
+fn whole_rule(policy: &Policy, index: usize, why: &Why) -> Diagnostic {
     let rule = &policy.rules[index];
     if let Some(earlier) = policy.rules[..index]
         .iter()
@@ -61,16 +67,15 @@ fn whole_rule(policy: &Policy, index: usize, blockers: &[usize]) -> Diagnostic {
     }
     let summary = format!("rule `{}` is unreachable", rule.name);
     let diagnostic = Diagnostic::new(Code::UnreachableRule, rule.at.0, summary);
-    if blockers.is_empty() {
-        return diagnostic
-            .label("no thread can meet all of its conditions")
-            .help(CONTRADICTION);
-    }
-    let blockers = rules(policy, blockers);
-    related(
-        diagnostic.label(taken_by(&blockers)).help(MOVE_UP),
-        &blockers,
-    )
+    let (label, help) = match why {
+        Why::TakenBy(_) => (taken_by(&rules(policy, why)), MOVE_UP),
+        Why::Contradiction => (
+            "no thread can meet all of its conditions".to_owned(),
+            CONTRADICTION,
+        ),
+        Why::NoSuchThread => (FACTS.to_owned(), CONTRADICTION),
+    };
+    related(diagnostic.label(label).help(help), &rules(policy, why))
 }
 
 fn same_conditions(a: &Rule, b: &Rule) -> bool {
@@ -78,13 +83,16 @@ fn same_conditions(a: &Rule, b: &Rule) -> bool {
 }
 
 /// Dead parts of one list, or one dead table.
-fn part(policy: &Policy, dead: &[Dead]) -> Diagnostic {
-    let first = &dead[0];
+fn part(policy: &Policy, dead: &[&Dead]) -> Diagnostic {
+    let first = dead[0];
     let rule = &policy.rules[first.rule];
-    let blockers = rules(policy, &first.blockers);
-    let mut label = match blockers.as_slice() {
-        [] => "no thread meets it together with the rule's other conditions".to_owned(),
-        blockers => taken_by(blockers),
+    let blockers = rules(policy, &first.why);
+    let mut label = match first.why {
+        Why::TakenBy(_) => taken_by(&blockers),
+        Why::Contradiction => {
+            "no thread meets it together with the rule's other conditions".to_owned()
+        }
+        Why::NoSuchThread => FACTS.to_owned(),
     };
     let table = first.any.map_or(&rule.all, |index| &rule.any[index]);
     let diagnostic = match first.pattern {
@@ -99,7 +107,10 @@ fn part(policy: &Policy, dead: &[Dead]) -> Diagnostic {
         }
         Some((key, index)) => {
             if dead.len() > 1 {
-                label.push_str(&format!(", and of {} more in this list", dead.len() - 1));
+                label.push_str(&format!(
+                    "; so it is with {} more in this list",
+                    dead.len() - 1
+                ));
             }
             let pattern = &list(table, key)[index];
             let summary = format!(
@@ -132,7 +143,8 @@ fn any_pattern(table: &Conditions) -> Option<&Pattern> {
     keys.find_map(|key| list(table, key).first())
 }
 
-fn rules<'a>(policy: &'a Policy, indices: &[usize]) -> Vec<&'a Rule> {
+fn rules<'a>(policy: &'a Policy, why: &Why) -> Vec<&'a Rule> {
+    let indices = why.blockers();
     indices.iter().map(|index| &policy.rules[*index]).collect()
 }
 

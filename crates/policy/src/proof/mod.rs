@@ -3,8 +3,8 @@
 //! distinguishes two policies.
 //!
 //! `possible` says which threads there are, `space` turns policies into literals, `language` finds
-//! values of one dimension, `solve` finds threads. `reach`, `overlaps` and `diff` ask the questions
-//! and `findings` words the answers.
+//! values of one dimension, `solve` finds threads. `reach`, `overlaps` and `diff` ask the questions,
+//! `findings` and `report` word the answers.
 //!
 //! Invariant: never a false "unreachable". A thread that is given out was classified by the image
 //! first; what does not fit the budget is undecided and said to be. The budget counts steps, so
@@ -17,22 +17,24 @@ mod language;
 mod overlaps;
 mod possible;
 mod reach;
+mod report;
 mod solve;
 mod space;
 
 pub use diff::{Difference, Differences, Outcome, diff};
 pub use overlaps::{Overlap, Overlaps, overlaps};
 pub use possible::is_possible;
-pub use reach::{Dead, Reach, Verdict, reach};
+pub use reach::{Dead, Reach, Verdict, Why, reach};
+pub use report::{OverlapView, Report, RuleReport};
 
 pub(crate) use findings::findings;
 
 use crate::automaton::Work;
 
 /// Steps that one question may take, some milliseconds.
-const QUESTION_STEPS: usize = 2_000_000;
+const QUESTION_STEPS: usize = 1_000_000;
 /// Steps that all questions of one kind about a policy may take, some tenths of a second.
-const TOTAL_STEPS: usize = 40_000_000;
+const TOTAL_STEPS: usize = 20_000_000;
 
 /// Asks one question with its share of what is left.
 fn with_share<T>(work: &mut Work, ask: impl FnOnce(&mut Work) -> T) -> T {

@@ -56,6 +56,17 @@ pub fn kernel_thread_leads_itself(thread: &Thread) -> bool {
     !thread.kthread || thread.leader
 }
 
+/// Which threads are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Leaders: the two names are one.
+    Leader,
+    /// All others, none of them a kernel thread.
+    Other,
+    /// Whatever can be written down.
+    Any,
+}
+
 /// The values that a number may have, with the most usual one. Users and groups that this host
 /// does not know exist on some other one, so they count as ids too.
 pub(super) struct Numbers {
@@ -64,15 +75,19 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Of a field; `leader` says which kind of thread is looked for, `unknown` how many users (or
+    /// Of a field; `unknown` says how many users (or
     /// groups) are only known by name.
     #[allow(clippy::reversed_empty_ranges, reason = "no second range")]
-    pub fn of(field: Field, leader: bool, unknown: u64) -> Self {
+    pub fn of(field: Field, kind: Kind, unknown: u64) -> Self {
         let one = |range, usual| Self {
             ranges: [range, 1..=0],
             usual,
         };
-        let leads = u64::from(leader);
+        let (least, most) = match kind {
+            Kind::Leader => (1, 1),
+            Kind::Other => (0, 0),
+            Kind::Any => (0, 1),
+        };
         match field {
             Field::User | Field::Group => Self {
                 ranges: [
@@ -82,8 +97,8 @@ impl Numbers {
                 usual: 0,
             },
             Field::Nice => one(0..=39, 20),
-            Field::Kthread => one(0..=leads, 0),
-            Field::Leader => one(leads..=leads, leads),
+            Field::Kthread => one(0..=most, 0),
+            Field::Leader => one(least..=most, least),
             Field::Sched => one(0..=2, 0),
             Field::Hint => one(0..=MAX_HINT as u64, 0),
             Field::Thread | Field::Process | Field::Cgroup => unreachable!("not a number"),

@@ -1,6 +1,6 @@
 //! Which rules, `any` tables and patterns take some thread.
 
-use super::solve::{Alternatives, Answer, Question, join, solve};
+use super::solve::{Alternatives, Answer, Question, holds_on_paper, join, solve};
 use super::space::{Literal, Space};
 use super::{TOTAL_STEPS, with_share};
 use crate::automaton::Work;
@@ -18,11 +18,32 @@ const MAX_REDUCED: usize = 48;
 pub enum Verdict {
     /// This thread, which the image confirms.
     Reachable(Box<Thread>),
-    /// No thread: these rules (counted from 0) take all of them first, and none of these rules can
-    /// be left out. Empty: the conditions contradict each other.
-    Unreachable(Vec<usize>),
+    /// No thread.
+    Unreachable(Why),
     /// It was not decided within the budget.
     Undecided,
+}
+
+/// Why no thread is taken.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// These rules (counted from 0) take all of them first, and none of these can be left out.
+    TakenBy(Vec<usize>),
+    /// The conditions contradict each other.
+    Contradiction,
+    /// The conditions ask for what a kernel never shows: a leader whose name is not its process's,
+    /// or a kernel thread that leads no thread group.
+    NoSuchThread,
+}
+
+impl Why {
+    /// The rules that take the threads; none for the other reasons.
+    pub fn blockers(&self) -> &[usize] {
+        match self {
+            Why::TakenBy(rules) => rules,
+            _ => &[],
+        }
+    }
 }
 
 /// A part of a reachable rule that takes no thread.
@@ -34,8 +55,8 @@ pub struct Dead {
     pub any: Option<usize>,
     /// `thread`, `process` or `cgroup`, and the pattern's index in it; `None`: the whole table.
     pub pattern: Option<(&'static str, usize)>,
-    /// The rules that take its threads first, as in [`Verdict::Unreachable`].
-    pub blockers: Vec<usize>,
+    /// Why it takes none.
+    pub why: Why,
 }
 
 /// Everything about who is reached.
@@ -103,14 +124,69 @@ impl<'a> Prover<'a> {
         also: Option<Literal>,
         chosen: impl Fn(usize) -> bool,
     ) -> Verdict {
-        let blockers = [self.space.sides[0].bits(|other| other < rule), [0; 8]];
-        match self.any_of(rule, also, &chosen, blockers) {
+        let earlier = [self.space.sides[0].bits(|other| other < rule), [0; 8]];
+        match self.any_of(rule, also, &chosen, earlier) {
             Answer::Yes(thread) => Verdict::Reachable(thread),
-            Answer::Undecided => Verdict::Undecided,
-            Answer::No(core) => Verdict::Unreachable(self.reduced(core, |prover, blockers| {
-                prover.any_of(rule, also, &chosen, blockers)
-            })),
+            Answer::Undecided => self.blocked_by_one(rule, also, &chosen),
+            Answer::No(core) => Verdict::Unreachable(match core == Alternatives::default() {
+                true => self.own_fault(rule, also, &chosen),
+                false => Why::TakenBy(self.reduced(core, |prover, blockers| {
+                    prover.any_of(rule, also, &chosen, blockers)
+                })),
+            }),
         }
+    }
+
+    /// What all earlier rules together make too hard may be plain from one of them.
+    fn blocked_by_one(
+        &mut self,
+        rule: usize,
+        also: Option<Literal>,
+        chosen: &impl Fn(usize) -> bool,
+    ) -> Verdict {
+        for earlier in 0..rule {
+            let alone = [self.space.sides[0].bits(|other| other == earlier), [0; 8]];
+            if let Answer::No(_) = self.any_of(rule, also, chosen, alone) {
+                return Verdict::Unreachable(Why::TakenBy(vec![earlier]));
+            }
+        }
+        Verdict::Undecided
+    }
+
+    /// Why a rule takes no thread even if it stands first.
+    fn own_fault(
+        &mut self,
+        rule: usize,
+        also: Option<Literal>,
+        chosen: &impl Fn(usize) -> bool,
+    ) -> Why {
+        for question in self.questions(rule, also, chosen, Alternatives::default()) {
+            let space = &mut self.space;
+            if with_share(&mut self.work, |work| {
+                holds_on_paper(space, &question, work)
+            }) {
+                return Why::NoSuchThread;
+            }
+        }
+        Why::Contradiction
+    }
+
+    fn questions(
+        &self,
+        rule: usize,
+        also: Option<Literal>,
+        chosen: &impl Fn(usize) -> bool,
+        blockers: Alternatives,
+    ) -> Vec<Question> {
+        let alternatives = self.space.sides[0].alternatives.iter();
+        alternatives
+            .filter(|alternative| alternative.rule == rule && chosen(alternative.any_index))
+            .map(|alternative| Question {
+                meets: alternative.meets.iter().copied().chain(also).collect(),
+                avoids: alternative.avoids.into_iter().collect(),
+                blockers,
+            })
+            .collect()
     }
 
     /// Over the alternatives of a rule: yes if one says yes, no if all do.
@@ -121,18 +197,9 @@ impl<'a> Prover<'a> {
         chosen: &impl Fn(usize) -> bool,
         blockers: Alternatives,
     ) -> Answer {
-        let alternatives = self.space.sides[0].alternatives.iter();
-        let questions: Vec<Question> = alternatives
-            .filter(|alternative| alternative.rule == rule && chosen(alternative.any_index))
-            .map(|alternative| Question {
-                meets: alternative.meets.iter().copied().chain(also).collect(),
-                avoids: alternative.avoids.into_iter().collect(),
-                blockers,
-            })
-            .collect();
         let mut core = Alternatives::default();
         let mut undecided = false;
-        for question in questions {
+        for question in self.questions(rule, also, chosen, blockers) {
             match self.ask(&question) {
                 Answer::Yes(thread) if self.is_confirmed(rule, &thread) => {
                     return Answer::Yes(thread);
@@ -206,12 +273,12 @@ impl<'a> Prover<'a> {
                 match self.verdict(rule, None, |any| any == index) {
                     Verdict::Reachable(thread) => example = *thread,
                     Verdict::Undecided => found.undecided += 1,
-                    Verdict::Unreachable(blockers) => {
+                    Verdict::Unreachable(why) => {
                         found.dead.push(Dead {
                             rule,
                             any: Some(index),
                             pattern: None,
-                            blockers,
+                            why,
                         });
                         continue;
                     }
@@ -259,11 +326,11 @@ impl<'a> Prover<'a> {
                 match self.verdict(rule, also, |table| any.is_none_or(|any| any == table)) {
                     Verdict::Reachable(_) => {}
                     Verdict::Undecided => found.undecided += 1,
-                    Verdict::Unreachable(blockers) => found.dead.push(Dead {
+                    Verdict::Unreachable(why) => found.dead.push(Dead {
                         rule,
                         any,
                         pattern: Some((key, index)),
-                        blockers,
+                        why,
                     }),
                 }
             }

@@ -9,7 +9,7 @@
 //! blame, and a "yes" is a thread that the evaluator has seen.
 
 use super::language::Exhausted;
-use super::possible::is_possible;
+use super::possible::{Kind, is_possible};
 use super::space::{Alternative, Literal, Space, sched_of};
 use crate::automaton::Work;
 use crate::eval::Row;
@@ -87,11 +87,11 @@ const NUMBERS: [(Field, usize); 7] = [
 pub(super) fn solve(space: &mut Space, question: &Question, work: &mut Work) -> Answer {
     let mut blamed = Alternatives::default();
     let mut undecided = false;
-    for leader in [true, false] {
+    for kind in [Kind::Leader, Kind::Other] {
         let mut search = Search {
             space,
             work,
-            leader,
+            kind,
             blockers: question.blockers,
             dimensions: std::array::from_fn(|_| Dimension::default()),
         };
@@ -108,18 +108,24 @@ pub(super) fn solve(space: &mut Space, question: &Question, work: &mut Work) -> 
     }
 }
 
+/// Whether a question without blockers would be answered by a thread that no kernel shows.
+pub(super) fn holds_on_paper(space: &mut Space, question: &Question, work: &mut Work) -> bool {
+    let mut search = Search {
+        space,
+        work,
+        kind: Kind::Any,
+        blockers: Alternatives::default(),
+        dimensions: std::array::from_fn(|_| Dimension::default()),
+    };
+    matches!(search.begin(question), Answer::Yes(_))
+}
+
 struct Search<'s, 'a> {
     space: &'s mut Space<'a>,
     work: &'s mut Work,
-    leader: bool,
+    kind: Kind,
     blockers: Alternatives,
     dimensions: [Dimension; DIMENSIONS],
-}
-
-/// Why a constraint cannot be added.
-enum Refused {
-    Because(Alternatives),
-    Exhausted,
 }
 
 impl Search<'_, '_> {
@@ -135,10 +141,8 @@ impl Search<'_, '_> {
             });
         }
         for at in 0..DIMENSIONS {
-            match self.settle(at) {
-                Ok(()) => {}
-                Err(Refused::Because(core)) => return Answer::No(core),
-                Err(Refused::Exhausted) => return Answer::Undecided,
+            if let Some(refusal) = self.settle(at) {
+                return refusal;
             }
         }
         self.run()
@@ -147,7 +151,7 @@ impl Search<'_, '_> {
     fn dimension_of(&self, field: Field) -> usize {
         match field {
             Field::Thread => 0,
-            Field::Process => usize::from(!self.leader),
+            Field::Process => usize::from(self.kind != Kind::Leader),
             Field::Cgroup => 2,
             number => {
                 let known = NUMBERS.iter().find(|(field, _)| *field == number);
@@ -156,17 +160,17 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Looks for a value of one dimension under its constraints.
-    fn settle(&mut self, at: usize) -> Result<(), Refused> {
+    /// Looks for a value of one dimension under its constraints; the answer if there is none.
+    fn settle(&mut self, at: usize) -> Option<Answer> {
         let pick = |is_met: bool| -> Vec<u32> {
             let constraints = self.dimensions[at].constraints.iter();
             let chosen = constraints.filter(|c| c.is_met == is_met);
             chosen.map(|c| c.condition).collect()
         };
         let (meets, avoids) = (pick(true), pick(false));
-        self.work
-            .spend(1 + meets.len() + avoids.len())
-            .ok_or(Refused::Exhausted)?;
+        if self.work.spend(1 + meets.len() + avoids.len()).is_none() {
+            return Some(Answer::Undecided);
+        }
         let found = match at {
             0 | 1 => self
                 .space
@@ -178,17 +182,17 @@ impl Search<'_, '_> {
                 .map(|v| v.map(Value::Bytes)),
             number => {
                 let (field, _) = NUMBERS[number - 3];
-                let value = self.space.find_number(field, self.leader, &meets, &avoids);
+                let value = self.space.find_number(field, self.kind, &meets, &avoids);
                 Ok(value.map(Value::Number))
             }
         };
         match found {
             Ok(Some(value)) => {
                 self.dimensions[at].value = value;
-                Ok(())
+                None
             }
-            Ok(None) => Err(Refused::Because(self.blamed(at))),
-            Err(Exhausted) => Err(Refused::Exhausted),
+            Ok(None) => Some(Answer::No(self.blamed(at))),
+            Err(Exhausted) => Some(Answer::Undecided),
         }
     }
 
@@ -204,7 +208,7 @@ impl Search<'_, '_> {
     fn run(&mut self) -> Answer {
         let thread = self.thread();
         let Some((side, index)) = self.hit(&thread) else {
-            return match is_possible(&thread) {
+            return match self.kind == Kind::Any || is_possible(&thread) {
                 true => Answer::Yes(Box::new(thread)),
                 false => Answer::Undecided,
             };
@@ -251,9 +255,8 @@ impl Search<'_, '_> {
             origin: Some(origin),
         });
         let answer = match self.settle(at) {
-            Ok(()) => self.run(),
-            Err(Refused::Because(core)) => Answer::No(core),
-            Err(Refused::Exhausted) => Answer::Undecided,
+            None => self.run(),
+            Some(refusal) => refusal,
         };
         let dimension = &mut self.dimensions[at];
         dimension.constraints.pop();
@@ -307,7 +310,7 @@ impl Search<'_, '_> {
         Thread {
             tid: None,
             thread: bytes(0),
-            process: bytes(usize::from(!self.leader)),
+            process: bytes(usize::from(self.kind != Kind::Leader)),
             cgroup: bytes(2),
             user: number(3),
             group: number(4),

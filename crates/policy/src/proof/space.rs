@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::language::{Exhausted, Found, Language};
-use super::possible::Numbers;
+use super::possible::{Kind, Numbers};
 use crate::automaton::{Domain, WORK, Work};
 use crate::eval::{Class, Row};
 use crate::image::Image;
@@ -221,11 +221,11 @@ impl<'a> Space<'a> {
         self.paths.find(meets, avoids, work)
     }
 
-    /// A number, likewise, for a leader or another thread.
+    /// A number, likewise, of a thread of some kind.
     pub fn find_number(
         &self,
         field: Field,
-        leader: bool,
+        kind: Kind,
         meets: &[u32],
         avoids: &[u32],
     ) -> Option<u64> {
@@ -238,7 +238,7 @@ impl<'a> Space<'a> {
                 .map(|id| self.numbers[*id as usize].as_slice())
                 .collect()
         };
-        Numbers::of(field, leader, unknown as u64).find(&sets(meets), &sets(avoids))
+        Numbers::of(field, kind, unknown as u64).find(&sets(meets), &sets(avoids))
     }
 }
 
