@@ -34,6 +34,7 @@ pub(super) struct Language<'a> {
     /// Classes of bytes that no pattern tells apart, most readable first: the class, and its byte.
     bytes: Vec<(u8, u8)>,
     classes: usize,
+    class_of: [u8; 256],
     positions: HashMap<&'a str, Rc<Positions>>,
     conditions: Vec<Condition>,
     ids: HashMap<Vec<&'a str>, u32>,
@@ -100,6 +101,7 @@ impl<'a> Language<'a> {
             domain,
             bytes,
             classes: classes.representatives.len(),
+            class_of: classes.of,
             positions,
             conditions: Vec::new(),
             ids: HashMap::new(),
@@ -229,7 +231,8 @@ impl Search<'_, '_> {
             let level = self.nodes.len();
             for node in done..level {
                 if let Some(last) = self.expand(node, work)? {
-                    return Ok(Some(self.value(last)));
+                    let value = self.value(last);
+                    return self.rounded(value, work).map(Some);
                 }
             }
             (done, depth) = (level, depth + 1);
@@ -307,6 +310,29 @@ impl Search<'_, '_> {
             let automaton = &self.language.conditions[self.all[usize::from(*condition)] as usize];
             automaton.is_met(*state) == (usize::from(*condition) < self.must)
         })
+    }
+
+    /// A name that ends like `srv-` reads better as `srv-1`, where that is an answer too.
+    fn rounded(&mut self, mut value: Vec<u8>, work: &mut Work) -> Result<Vec<u8>, Exhausted> {
+        let open = value.last().is_some_and(u8::is_ascii_punctuation);
+        if self.language.domain == Domain::Path || !open || value.len() == NAME_BYTES {
+            return Ok(value);
+        }
+        value.push(b'1');
+        for (condition, id) in self.all.iter().enumerate() {
+            let automaton = &mut self.language.conditions[*id as usize];
+            let mut state = automaton.start();
+            for byte in &value {
+                let class = self.language.class_of[usize::from(*byte)];
+                work.spend(1).ok_or(Exhausted)?;
+                state = automaton.step(state, class, *byte, work).ok_or(Exhausted)?;
+            }
+            if automaton.is_met(state) != (condition < self.must) {
+                value.pop();
+                break;
+            }
+        }
+        Ok(value)
     }
 
     fn next_place(&self, place: Place, byte: u8) -> Option<Place> {

@@ -10,6 +10,7 @@ use super::reach::{Reach, Verdict};
 use crate::explain::{RuleView, ThreadView};
 use crate::image::Image;
 use crate::policy::{Policy, UNKNOWN_ID_BASE};
+use crate::text::escape;
 use crate::thread::Thread;
 
 /// All proofs about a policy, in the shape of the public JSON.
@@ -178,12 +179,12 @@ fn rule(policy: &Policy, index: usize, verdict: &Verdict) -> RuleReport {
 pub fn thread_text(policy: &Policy, thread: &Thread) -> String {
     let view = ThreadView::of(thread);
     let plain = Thread::named(&thread.thread);
-    let mut words = vec![format!("--thread {}", quoted(&view.thread))];
+    let mut words = vec![format!("--thread {}", bytes(&thread.thread))];
     if thread.process != thread.thread {
-        words.push(format!("--process {}", quoted(&view.process)));
+        words.push(format!("--process {}", bytes(&thread.process)));
     }
     if thread.cgroup != plain.cgroup {
-        words.push(format!("--cgroup {}", quoted(&view.cgroup)));
+        words.push(format!("--cgroup {}", bytes(&thread.cgroup)));
     }
     for (option, id, names) in [
         ("--user", thread.user, &policy.unknown_users),
@@ -214,6 +215,14 @@ pub fn thread_text(policy: &Policy, thread: &Thread) -> String {
     words.join(" ")
 }
 
+/// Bytes as a shell takes them; escaped for reading where they are no text.
+fn bytes(value: &[u8]) -> String {
+    match std::str::from_utf8(value) {
+        Ok(text) if !text.contains(char::is_control) => quoted(text),
+        _ => quoted(&escape(value)),
+    }
+}
+
 /// In quotes where a shell would read something into it.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:,+@%=".contains(c);
@@ -221,5 +230,19 @@ fn quoted(text: &str) -> String {
         text.to_owned()
     } else {
         format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_back_what_is_shown() {
+        assert_eq!(bytes(b"srv-1"), "srv-1");
+        assert_eq!(bytes(b""), "''");
+        assert_eq!(bytes(b"a b's"), r"'a b'\''s'");
+        assert_eq!(bytes(br"/app\x2db.scope"), r"'/app\x2db.scope'");
+        assert_eq!(bytes(b"a\n\xff"), r"'a\x0a\xff'");
     }
 }
