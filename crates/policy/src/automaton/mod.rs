@@ -84,7 +84,6 @@ impl Work {
     }
 
     /// Steps still allowed.
-    #[cfg(test)]
     pub fn left(&self) -> usize {
         self.left
     }

@@ -62,10 +62,10 @@ pub fn lint(files: &[Options], policy: &Policy, found: &mut Findings) {
     }
 }
 
-fn patterns_of<'a>(
-    rule: &'a Rule,
+fn patterns_of(
+    rule: &Rule,
     resolved: fn(&Conditions) -> Option<&[Pattern]>,
-) -> impl Iterator<Item = &'a Pattern> {
+) -> impl Iterator<Item = &Pattern> {
     let tables = std::iter::once(&rule.all).chain(&rule.any);
     let patterns = tables.filter_map(resolved).flatten();
     patterns.filter(|pattern| pattern.kind != PatternKind::Exact)

@@ -88,6 +88,12 @@ impl Condition {
         })
     }
 
+    /// Its size: positions and exact values.
+    pub fn weight(&self) -> usize {
+        let positions = self.other.iter().map(|positions| positions.len());
+        self.exact.len() + positions.sum::<usize>()
+    }
+
     /// Before the first byte.
     pub fn start(&self) -> u32 {
         self.start

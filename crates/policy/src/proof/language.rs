@@ -132,6 +132,11 @@ impl<'a> Language<'a> {
         id
     }
 
+    /// Positions and exact values of a condition.
+    pub fn weight(&self, condition: u32) -> usize {
+        self.conditions[condition as usize].weight()
+    }
+
     /// A value that meets all of `meets` and none of `avoids`: of the shortest, the most readable.
     /// A name is empty only if it must be.
     pub fn find(&mut self, mut meets: Vec<u32>, mut avoids: Vec<u32>, work: &mut Work) -> Found {

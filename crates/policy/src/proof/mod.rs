@@ -36,9 +36,13 @@ const QUESTION_STEPS: usize = 1_000_000;
 /// Steps that all questions of one kind about a policy may take, some tenths of a second.
 const TOTAL_STEPS: usize = 20_000_000;
 
+/// Of what is left, one question may take this part, so that hard ones leave something to the easy
+/// ones behind them.
+const QUESTION_PART: usize = 8;
+
 /// Asks one question with its share of what is left.
 fn with_share<T>(work: &mut Work, ask: impl FnOnce(&mut Work) -> T) -> T {
-    let mut share = work.share(QUESTION_STEPS);
+    let mut share = work.share(QUESTION_STEPS.min(work.left() / QUESTION_PART));
     let answer = ask(&mut share);
     work.settle(share);
     answer

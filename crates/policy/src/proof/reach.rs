@@ -2,7 +2,7 @@
 
 use super::solve::{Alternatives, Answer, Question, holds_on_paper, join, solve};
 use super::space::{Literal, Space};
-use super::{TOTAL_STEPS, with_share};
+use super::{QUESTION_STEPS, TOTAL_STEPS, with_share};
 use crate::automaton::Work;
 use crate::image::Image;
 use crate::lower::Field;
@@ -144,7 +144,11 @@ impl<'a> Prover<'a> {
         also: Option<Literal>,
         chosen: &impl Fn(usize) -> bool,
     ) -> Verdict {
+        let least = self.work.left().saturating_sub(QUESTION_STEPS);
         for earlier in 0..rule {
+            if self.work.left() < least {
+                break;
+            }
             let alone = [self.space.sides[0].bits(|other| other == earlier), [0; 8]];
             if let Answer::No(_) = self.any_of(rule, also, chosen, alone) {
                 return Verdict::Unreachable(Why::TakenBy(vec![earlier]));

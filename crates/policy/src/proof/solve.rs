@@ -264,9 +264,9 @@ impl Search<'_, '_> {
         answer
     }
 
-    /// A blocker that takes the thread: one with the fewest ways out, the first of them.
+    /// A blocker that takes the thread: one with the fewest ways out, of these the one with the simplest patterns.
     fn hit(&self, thread: &Thread) -> Option<(usize, usize)> {
-        let mut best: Option<(usize, (usize, usize))> = None;
+        let mut best: Option<((usize, usize), (usize, usize))> = None;
         for (side, policy) in self.space.sides.iter().enumerate() {
             if self.blockers[side] == Row::default() {
                 continue;
@@ -277,9 +277,10 @@ impl Search<'_, '_> {
                 while hits != 0 {
                     let index = word * 64 + hits.trailing_zeros() as usize;
                     hits &= hits - 1;
-                    let ways = self.open_ways(&policy.alternatives[index]);
-                    if best.is_none_or(|(fewest, _)| ways < fewest) {
-                        best = Some((ways, (side, index)));
+                    let alternative = &policy.alternatives[index];
+                    let cost = (self.open_ways(alternative), alternative.weight);
+                    if best.is_none_or(|(least, _)| cost < least) {
+                        best = Some((cost, (side, index)));
                     }
                 }
             }

@@ -31,6 +31,8 @@ pub(super) struct Alternative {
     pub any_index: usize,
     pub meets: Vec<Literal>,
     pub avoids: Option<Literal>,
+    /// How much its patterns add to an automaton: simple ones are tried first.
+    pub weight: usize,
 }
 
 /// A policy and what proofs need of it.
@@ -133,20 +135,24 @@ impl<'a> Space<'a> {
             users,
             groups,
         };
-        side.alternatives = alternatives(policy)
-            .iter()
-            .map(|alternative| Alternative {
+        for alternative in alternatives(policy) {
+            let meets = alternative.meets();
+            let meets = meets.map(|(field, table)| self.literal(field, table, &side));
+            let meets: Vec<Literal> = meets.collect();
+            let avoids = alternative.avoids();
+            let avoids = avoids.map(|(field, table)| self.literal(field, table, &side));
+            let weights = meets
+                .iter()
+                .chain(&avoids)
+                .map(|literal| self.weight(*literal));
+            side.alternatives.push(Alternative {
                 rule: alternative.rule,
                 any_index: alternative.any_index,
-                meets: alternative
-                    .meets()
-                    .map(|(field, table)| self.literal(field, table, &side))
-                    .collect(),
-                avoids: alternative
-                    .avoids()
-                    .map(|(field, table)| self.literal(field, table, &side)),
-            })
-            .collect();
+                weight: weights.sum(),
+                meets,
+                avoids,
+            });
+        }
         self.sides.push(side);
     }
 
@@ -199,6 +205,14 @@ impl<'a> Space<'a> {
             _ => self.names.condition(one),
         };
         Literal { field, condition }
+    }
+
+    fn weight(&self, literal: Literal) -> usize {
+        match literal.field {
+            Field::Thread | Field::Process => self.names.weight(literal.condition),
+            Field::Cgroup => self.paths.weight(literal.condition),
+            _ => 0,
+        }
     }
 
     fn number(&mut self, mut ranges: Vec<(u64, u64)>) -> u32 {
