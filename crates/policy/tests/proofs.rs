@@ -204,8 +204,8 @@ fn answers_equal_brute_force_on_small_languages() {
         paths.push([b"/", a.as_slice()].concat());
         for b in &parts {
             paths.push([b"/", a.as_slice(), b"/", b].concat());
-            for c in [b"a", b"b", b"x"] {
-                paths.push([b"/", a.as_slice(), b"/", b, b"/", c.as_slice()].concat());
+            for c in [&b"a"[..], b"b", b"x", b"xx"] {
+                paths.push([b"/", a.as_slice(), b"/", b, b"/", c].concat());
             }
         }
     }
