@@ -106,26 +106,41 @@ impl Numbers {
     }
 
     /// The usual value, or the least one, that is in every set of ranges of `meets` and in none of
-    /// `avoids`. Exact: where one set ends and the next begins are the only values to try.
-    pub fn find<'a>(&self, meets: &[&'a [(u64, u64)]], avoids: &[&'a [(u64, u64)]]) -> Option<u64> {
-        let inside = |value: u64, set: &[(u64, u64)]| {
-            set.iter()
-                .any(|(first, last)| (*first..=*last).contains(&value))
-        };
-        let holds = |value: &u64| {
-            self.ranges.iter().any(|range| range.contains(value))
-                && meets.iter().all(|set| inside(*value, set))
-                && !avoids.iter().any(|set| inside(*value, set))
-        };
-        if holds(&self.usual) {
+    /// `avoids`. Exact: a value that is refused is raised to the least one that could be accepted.
+    pub fn find(&self, meets: &[&[(u64, u64)]], avoids: &[&[(u64, u64)]]) -> Option<u64> {
+        if self.at_least(self.usual, meets, avoids) == Some(self.usual) {
             return Some(self.usual);
         }
-        let bounds = meets.iter().chain(avoids).flat_map(|set| set.iter());
-        bounds
-            .flat_map(|(first, last)| [Some(*first), last.checked_add(1)])
-            .flatten()
-            .chain(self.ranges.iter().map(|range| *range.start()))
-            .filter(holds)
-            .min()
+        self.at_least(0, meets, avoids)
     }
+
+    fn at_least(
+        &self,
+        mut value: u64,
+        meets: &[&[(u64, u64)]],
+        avoids: &[&[(u64, u64)]],
+    ) -> Option<u64> {
+        let domain = self.ranges.each_ref().map(|r| (*r.start(), *r.end()));
+        loop {
+            let before = value;
+            value = next_inside(value, domain.iter().filter(|(first, last)| first <= last))?;
+            for set in meets {
+                value = next_inside(value, set.iter())?;
+            }
+            for (first, last) in avoids.iter().flat_map(|set| set.iter()) {
+                if (*first..=*last).contains(&value) {
+                    value = last.checked_add(1)?;
+                }
+            }
+            if value == before {
+                return Some(value);
+            }
+        }
+    }
+}
+
+/// The least number from `value` on that is in one of the ranges.
+fn next_inside<'a>(value: u64, set: impl Iterator<Item = &'a (u64, u64)>) -> Option<u64> {
+    let reached = set.filter(|(_, last)| *last >= value);
+    reached.map(|(first, _)| value.max(*first)).min()
 }

@@ -168,7 +168,7 @@ impl Search<'_, '_> {
             chosen.map(|c| c.condition).collect()
         };
         let (meets, avoids) = (pick(true), pick(false));
-        if self.work.spend(1 + meets.len() + avoids.len()).is_none() {
+        if self.work.spend(4 + meets.len() + avoids.len()).is_none() {
             return Some(Answer::Undecided);
         }
         let found = match at {
@@ -265,8 +265,9 @@ impl Search<'_, '_> {
     }
 
     /// A blocker that takes the thread: one with the fewest ways out, of these the one with the simplest patterns.
-    fn hit(&self, thread: &Thread) -> Option<(usize, usize)> {
+    fn hit(&mut self, thread: &Thread) -> Option<(usize, usize)> {
         let mut best: Option<((usize, usize), (usize, usize))> = None;
+        let mut looked_at = 0;
         for (side, policy) in self.space.sides.iter().enumerate() {
             if self.blockers[side] == Row::default() {
                 continue;
@@ -279,12 +280,19 @@ impl Search<'_, '_> {
                     hits &= hits - 1;
                     let alternative = &policy.alternatives[index];
                     let cost = (self.open_ways(alternative), alternative.weight);
+                    looked_at += 1;
                     if best.is_none_or(|(least, _)| cost < least) {
                         best = Some((cost, (side, index)));
+                    }
+                    if cost <= (1, 0) {
+                        // No choice to make, and nothing simpler.
+                        return best.map(|(_, hit)| hit);
                     }
                 }
             }
         }
+        // Should this be the last of the work, the next constraint finds nothing left.
+        let _ = self.work.spend(looked_at);
         best.map(|(_, hit)| hit)
     }
 
