@@ -264,7 +264,9 @@ impl Search<'_, '_> {
         answer
     }
 
-    /// A blocker that takes the thread: one with the fewest ways out, of these the one with the simplest patterns.
+    /// A blocker that takes the thread: one with the fewest ways out, of these the one with the simplest
+    /// patterns, of these the last: rules become wider towards the end of a policy, and avoiding a
+    /// wide one often avoids many.
     fn hit(&mut self, thread: &Thread) -> Option<(usize, usize)> {
         let mut best: Option<((usize, usize), (usize, usize))> = None;
         let mut looked_at = 0;
@@ -273,11 +275,12 @@ impl Search<'_, '_> {
                 continue;
             }
             let alive = policy.alive(thread);
-            for (word, (alive, mask)) in alive.iter().zip(self.blockers[side]).enumerate() {
-                let mut hits = alive & mask;
+            for (word, mask) in self.blockers[side].into_iter().enumerate().rev() {
+                let mut hits = alive[word] & mask;
                 while hits != 0 {
-                    let index = word * 64 + hits.trailing_zeros() as usize;
-                    hits &= hits - 1;
+                    let bit = hits.ilog2() as usize;
+                    let index = word * 64 + bit;
+                    hits ^= 1 << bit;
                     let alternative = &policy.alternatives[index];
                     let cost = (self.open_ways(alternative), alternative.weight);
                     looked_at += 1;
