@@ -6,6 +6,7 @@ mod codes;
 mod daemon;
 mod explain;
 mod hostile;
+mod overlaps;
 mod show;
 
 use std::fs;

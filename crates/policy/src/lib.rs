@@ -24,6 +24,7 @@ pub mod naive;
 mod options;
 mod pattern;
 pub mod policy;
+pub mod proof;
 pub mod resolve;
 pub mod suggest;
 mod syntax;
