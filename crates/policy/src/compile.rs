@@ -48,7 +48,7 @@ pub struct Compiled {
     /// Every value in effect with its place; empty if there was an error.
     pub settings: Vec<Setting>,
     /// Which rules take some thread, as far as the budget of the proofs went; empty if there was
-    /// an error.
+    /// an error, and before `prove`.
     pub reach: Reach,
 }
 
@@ -62,10 +62,30 @@ impl Compiled {
     pub fn is_valid(&self) -> bool {
         self.image.is_some()
     }
+
+    /// Decides which rules take some thread, and adds what follows to the diagnostics: warnings,
+    /// never errors. Costs several times what all the rest does.
+    pub fn prove(&mut self) {
+        let (Some(policy), Some(image)) = (&self.policy, &self.image) else {
+            return;
+        };
+        self.reach = proof::reach(policy, image);
+        self.diagnostics
+            .absorb(proof::findings(policy, &self.reach));
+        self.diagnostics.sort_by_place();
+    }
 }
 
-/// Compiles a policy. The order of `inputs` does not matter.
+/// Compiles a policy, proofs included. The order of `inputs` does not matter.
 pub fn compile(inputs: &[Input], names: &dyn Names) -> Compiled {
+    let mut out = compile_unproven(inputs, names);
+    out.prove();
+    out
+}
+
+/// Compiles a policy as far as it takes to load it: all errors, and no warnings of the proofs. For
+/// who must act at once and calls `prove` afterwards.
+pub fn compile_unproven(inputs: &[Input], names: &dyn Names) -> Compiled {
     let mut inputs: Vec<&Input> = inputs.iter().collect();
     inputs.sort_by_key(|input| rank(input.role, &input.name));
     let mut out = Compiled {
@@ -142,15 +162,12 @@ fn judge(files: &[Options], policy_file: Option<FileId>, names: &dyn Names, out:
         return;
     };
     out.diagnostics.absorb(lint::lint(files, &policy));
-    let reach = proof::reach(&policy, &image);
-    out.diagnostics.absorb(proof::findings(&policy, &reach));
     let (tests, failures) = testing::run(&policy, |thread| -> Class { image.classify(thread) });
     out.tests = tests;
     if failures.is_empty() {
         out.settings = resolve::show(files, &policy);
         out.policy = Some(policy);
         out.image = Some(image);
-        out.reach = reach;
     }
     out.diagnostics.absorb(failures);
 }

@@ -26,6 +26,7 @@ use crate::kernel::accounts::{RuleAccounts, RuleBanks};
 use crate::kernel::apply::Publish;
 use crate::kernel::counters::{PoolCounters, ThreadReport};
 use crate::kernel::ejection::{BackOff, Ejection};
+use crate::report::Report;
 
 /// Pause between looks at whether the kernel ejected the scheduler.
 const TICK: Duration = Duration::from_millis(250);
@@ -46,7 +47,7 @@ pub enum Event {
     /// The worker has read the policy.
     Loaded(Outcome),
     /// The worker has published the policy that it was given.
-    Published(io::Result<()>),
+    Published(io::Result<()>, Report),
     /// End; says who wants it.
     Stop(&'static str),
 }
@@ -136,7 +137,7 @@ impl<E: Engine> Daemon<E> {
                 }
                 Some(Event::Request { request, reply }) => self.answer(&request, reply),
                 Some(Event::Loaded(outcome)) => self.loaded(outcome),
-                Some(Event::Published(result)) => self.published(result),
+                Some(Event::Published(result, report)) => self.published(result, report),
                 Some(Event::Stop(who)) => return self.stopped(who),
                 None => {}
             }

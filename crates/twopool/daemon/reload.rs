@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use twopool_policy::compile::compile;
+use twopool_policy::compile::{Compiled, compile_unproven};
 use twopool_policy::image::Image;
 
 use super::event_loop::Event;
@@ -30,12 +30,15 @@ pub enum Job {
         /// A set with this hash needs no look: it was seen and nobody asks for it.
         seen: Option<String>,
     },
-    /// Make an image, its epoch set, the policy in force.
+    /// Make an image, its epoch set, the policy in force; and only then prove what `check` proves,
+    /// so that threads need not wait for it.
     Publish {
-        /// Where.
-        slot: Arc<dyn Publish>,
+        /// Where; nowhere if no scheduler is attached, or if the policy is in force already.
+        slot: Option<Arc<dyn Publish>>,
         /// What.
         image: Box<Image>,
+        /// What it was made from.
+        compiled: Box<Compiled>,
     },
 }
 
@@ -50,8 +53,10 @@ pub struct Candidate {
     pub rules: Vec<String>,
     /// Compiled; epoch not set.
     pub image: Image,
-    /// Warnings, if any.
+    /// Warnings, if any; before the proofs only those that cost little.
     pub report: Report,
+    /// To be proved when the policy is in force; `None` when that is done.
+    pub unproven: Option<Box<Compiled>>,
 }
 
 /// What became of `Job::Load`.
@@ -81,7 +86,17 @@ pub fn run_worker(location: &Location, jobs: &Receiver<Job>, events: &Sender<Eve
     for job in jobs {
         let event = match job {
             Job::Load { seen } => Event::Loaded(load(location, seen.as_deref())),
-            Job::Publish { slot, image } => Event::Published(slot.publish(&image)),
+            Job::Publish {
+                slot,
+                image,
+                mut compiled,
+            } => {
+                let result = slot.map_or(Ok(()), |slot| slot.publish(&image));
+                if result.is_ok() {
+                    compiled.prove();
+                }
+                Event::Published(result, Report::of(&compiled, false))
+            }
         };
         if events.send(event).is_err() {
             break;
@@ -93,7 +108,10 @@ pub fn run_worker(location: &Location, jobs: &Receiver<Job>, events: &Sender<Eve
 /// could stay: an empty file is judged like any other.
 pub fn load_first(location: &Location) -> Outcome {
     match read_stable(location) {
-        Ok(set) => judge(set),
+        Ok(set) => match judge(set) {
+            Outcome::Valid(candidate) => Outcome::Valid(Box::new(proved(*candidate))),
+            other => other,
+        },
         Err(message) => Outcome::Unfinished { message },
     }
 }
@@ -116,11 +134,19 @@ pub fn load(location: &Location, seen: Option<&str>) -> Outcome {
     judge(set)
 }
 
+fn proved(mut candidate: Candidate) -> Candidate {
+    if let Some(mut compiled) = candidate.unproven.take() {
+        compiled.prove();
+        candidate.report = Report::of(&compiled, false);
+    }
+    candidate
+}
+
 fn judge(set: PolicySet) -> Outcome {
     let hash = set.hash();
-    let compiled = compile(&set.inputs, &HostNames);
+    let compiled = compile_unproven(&set.inputs, &HostNames);
     let report = Report::of(&compiled, false);
-    match (compiled.policy, compiled.image) {
+    match (&compiled.policy, &compiled.image) {
         (Some(policy), Some(image)) => Outcome::Valid(Box::new(Candidate {
             hash,
             files: compiled
@@ -129,9 +155,10 @@ fn judge(set: PolicySet) -> Outcome {
                 .iter()
                 .map(|file| file.name.clone())
                 .collect(),
-            rules: policy.rules.into_iter().map(|rule| rule.name).collect(),
-            image,
+            rules: policy.rules.iter().map(|rule| rule.name.clone()).collect(),
+            image: image.clone(),
             report,
+            unproven: Some(Box::new(compiled)),
         })),
         _ => Outcome::Rejected { hash, report },
     }

@@ -25,7 +25,7 @@ pub(super) struct Reloading {
     /// The worker has a `Job::Load`.
     pub(super) loading: bool,
     /// Published, not confirmed.
-    pub(super) publishing: Option<Candidate>,
+    pub(super) publishing: Option<Publishing>,
     /// Clients who wait for the outcome of this one.
     waiting: Vec<Sender<Response>>,
     /// Asked for since the reading began: another one must follow, and must not be skipped.
@@ -33,6 +33,13 @@ pub(super) struct Reloading {
     waiting_again: Vec<Sender<Response>>,
     /// The files changed since the reading began: another look, which may find nothing new.
     look_again: bool,
+}
+
+/// A policy that the worker has a `Job::Publish` for.
+pub(super) struct Publishing {
+    candidate: Candidate,
+    /// It is in force already; only the proofs are wanted.
+    unchanged: bool,
 }
 
 impl<E: Engine> Daemon<E> {
@@ -116,39 +123,42 @@ impl<E: Engine> Daemon<E> {
     }
 
     fn valid(&mut self, mut candidate: Candidate) {
-        if self.policies.is_active(&candidate) {
-            info!("the policy is unchanged");
-            self.policies
-                .keep(candidate.report.diagnostics(), clock::now());
-            return self.settled(
-                Some(ReloadResult::Unchanged),
-                Some(candidate.report.document),
-                candidate.report.text,
-            );
+        let compiled = candidate
+            .unproven
+            .take()
+            .expect("a policy that was loaded is proved once");
+        let unchanged = self.policies.is_active(&candidate);
+        // Ejected: there is no slot, and the next scheduler starts under it.
+        let mut slot = None;
+        if !unchanged {
+            let epoch = self.policies.take_epoch();
+            candidate.image.set_epoch(epoch);
+            self.open_accounts(epoch, candidate.rules.clone());
+            slot = self.engine.slot();
         }
-        let epoch = self.policies.take_epoch();
-        candidate.image.set_epoch(epoch);
-        self.open_accounts(epoch, candidate.rules.clone());
-        match self.engine.slot() {
-            Some(slot) => {
-                self.give(Job::Publish {
-                    slot,
-                    image: Box::new(candidate.image.clone()),
-                });
-                self.reloading.publishing = Some(candidate);
-            }
-            // Ejected: the next scheduler starts under it.
-            None => self.applied(candidate),
-        }
+        self.give(Job::Publish {
+            slot,
+            image: Box::new(candidate.image.clone()),
+            compiled,
+        });
+        self.reloading.publishing = Some(Publishing {
+            candidate,
+            unchanged,
+        });
     }
 
-    pub(super) fn published(&mut self, result: io::Result<()>) {
-        let candidate = self
+    pub(super) fn published(&mut self, result: io::Result<()>, report: Report) {
+        let Publishing {
+            mut candidate,
+            unchanged,
+        } = self
             .reloading
             .publishing
             .take()
             .expect("only this loop has policies published");
+        candidate.report = report;
         match result {
+            Ok(()) if unchanged => self.unchanged(candidate.report),
             Ok(()) => self.applied(candidate),
             Err(error) => {
                 error!(%error, "the kernel did not take the policy; the one in force stays");
@@ -159,6 +169,16 @@ impl<E: Engine> Daemon<E> {
                 );
             }
         }
+    }
+
+    fn unchanged(&mut self, report: Report) {
+        info!("the policy is unchanged");
+        self.policies.keep(report.diagnostics(), clock::now());
+        self.settled(
+            Some(ReloadResult::Unchanged),
+            Some(report.document),
+            report.text,
+        );
     }
 
     fn applied(&mut self, candidate: Candidate) {
