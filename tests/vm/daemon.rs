@@ -164,8 +164,14 @@ fn k11_squeezed_by_memory_high() {
     let kept = fight_without_the_daemon(Duration::from_secs(10));
     // What it must keep is kept (there is no swap), but it was made to search for more all the time.
     let events = fs::read_to_string(group.join("memory.events")).expect("counts");
-    println!("{before} bytes were used, then {}; {events:?}", used("memory.current"));
-    assert!(!events.contains("high 0\n"), "it was not squeezed: {events}");
+    println!(
+        "{before} bytes were used, then {}; {events:?}",
+        used("memory.current")
+    );
+    assert!(
+        !events.contains("high 0\n"),
+        "it was not squeezed: {events}"
+    );
     fs::write(group.join("memory.high"), "max").expect("no limit");
     assert_classes(&kept);
     assert!(daemon.stop().success());

@@ -212,3 +212,17 @@ fn a_comment_alone_is_another_policy_file_and_touching_it_is_not() {
     save_by_rename(&running.policy(), &format!("# why\n{contents}"));
     assert_ne!(running.reload().hash, verdict.hash);
 }
+
+#[test]
+fn what_check_proves_is_in_the_verdict_also_of_a_policy_that_is_in_force() {
+    let running = Running::start();
+    let twice = format!(
+        "{}[[rule]]\nname = \"too late\"\npool = \"background\"\nthread = \"again\"\n",
+        text("again")
+    );
+    save_by_rename(&running.policy(), &twice);
+    for _ in 0..2 {
+        let check = running.reload().check.expect("a document");
+        assert_eq!(check["diagnostics"][0]["code"], "duplicate-rule", "{check}");
+    }
+}
