@@ -85,7 +85,7 @@ note_kinds! {
     Cut "name-too-long" "names of more than 15 bytes, cut as the kernel does";
     Clash "clash" "different names that the kernel's cut makes one; the later line counts";
     Duplicate "duplicate" "names that are there twice; the later line counts";
-    Dropped "dropped" "dropped, because it is not about CPU time";
+    Dropped "dropped" "dropped, because a policy has nothing like it";
 }
 
 /// Notes as they are found.

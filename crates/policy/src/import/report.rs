@@ -32,9 +32,10 @@ pub fn report(imported: &Imported) -> String {
         }
     }
     let (read, kept, rules) = (imported.read, imported.kept, imported.rules);
+    let end = if rules == 1 { "" } else { "s" };
     let _ = writeln!(
         text,
-        "{kept} of {read} imported, as {rules} rules of a policy"
+        "{kept} of {read} imported, as {rules} rule{end} of a policy"
     );
     text
 }

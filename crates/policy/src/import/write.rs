@@ -88,9 +88,10 @@ fn comment(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// A value as a TOML string: in double quotes, or in single ones where that saves escapes.
+/// A value as a TOML string: in double quotes, or in single ones where that saves escapes. What
+/// could act on a terminal is escaped, so that the policy may be printed as it is.
 pub fn string(value: &str) -> String {
-    let is_plain = !value.chars().any(char::is_control);
+    let is_plain = printable(value) == value;
     if is_plain && !value.contains(['"', '\\']) {
         return format!("\"{value}\"");
     }
@@ -101,14 +102,20 @@ pub fn string(value: &str) -> String {
     for c in value.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => {
+            c if is_printable(c) => out.push(c),
+            c => {
                 let _ = write!(out, "\\u{:04X}", u32::from(c));
             }
-            c => out.push(c),
         }
     }
     out.push('"');
     out
+}
+
+fn is_printable(c: char) -> bool {
+    let mut buffer = [0; 4];
+    let text: &str = c.encode_utf8(&mut buffer);
+    printable(text) == text
 }
 
 /// Several strings as one value: the only one, or a list.
@@ -173,9 +180,11 @@ mod tests {
             "\u{7f}\u{0}\t",
             "''' \"\"\" \\",
             "\u{9b}t\u{f6}",
+            "\u{202e}\u{2066}",
         ];
         for value in hostile {
             let text = format!("x = {}", string(value));
+            assert_eq!(printable(&text), text);
             let table: toml::Table =
                 toml::from_str(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
             assert_eq!(table["x"].as_str(), Some(value));

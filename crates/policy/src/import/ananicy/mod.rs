@@ -311,10 +311,10 @@ fn text(directory: &str, kept: &BTreeMap<Vec<u8>, Kept>, sources: &[Source]) -> 
         lines.extend(members.iter().map(|kept| name_line(kept, sources)));
         lines.push("]".to_owned());
         policy.rule(&Rule {
-            comments: vec![format!(
-                "{} names; each says where it came from.",
-                members.len()
-            )],
+            comments: vec![match members.len() {
+                1 => "One name, and where it came from.".to_owned(),
+                count => format!("{count} names, and where each came from."),
+            }],
             name: names.unique(&format!("ananicy, {}", outcome.words())),
             pool,
             conditions: lines,

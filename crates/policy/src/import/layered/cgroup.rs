@@ -200,13 +200,25 @@ fn searched(text: &str) -> Result<Option<String>, Verdict> {
     };
     let before = if at_start { "" } else { ".*" };
     let after = if at_end { "" } else { ".*" };
-    let whole = format!("{before}(?u:{body}){after}");
+    let whole = format!("{before}(?u:{}){after}", ascii(&body));
     // The directory of the root ends without the slash that is the root's path.
     let root = regex::bytes::Regex::new(&format!("^(?s-u:{whole})$"));
     if root.map_or(true, |regex| regex.is_match(b"/")) {
         return cannot("may match the root's directory, which a pattern cannot tell from its path");
     }
     Ok(Some(regex(&whole)))
+}
+
+/// A regex in plain characters: a policy's text can hold no NUL, and nobody can read most others.
+fn ascii(body: &Hir) -> String {
+    let mut out = String::new();
+    for c in body.to_string().chars() {
+        match c {
+            ' '..='~' => out.push(c),
+            c => out.push_str(&format!("\\x{{{:x}}}", u32::from(c))),
+        }
+    }
+    out
 }
 
 /// A regex without the anchors at its two ends, and which of them it had.
