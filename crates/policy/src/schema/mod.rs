@@ -19,6 +19,11 @@ use crate::policy::Pool;
 /// A number in quotes is no user's name.
 const QUOTED_NUMBER: &str = "^[-+]?[0-9]+$";
 
+/// What durations and percentages look like, whatever their range.
+const DURATION: &str = r"^[0-9]+(\.[0-9]+)?(us|ms|s)$";
+const DURATION_OR_OFF: &str = r"^([0-9]+(\.[0-9]+)?(us|ms|s)|off)$";
+const PERCENTAGE: &str = "^-?[0-9]+%$";
+
 /// The schema.
 pub fn document() -> Value {
     let mut schema = json!({
@@ -120,7 +125,10 @@ fn value(kind: Kind) -> Value {
             min_us,
             max_us,
             off,
-        } => pattern(range::durations(min_us, max_us, off)),
+        } => {
+            let form = if off { DURATION_OR_OFF } else { DURATION };
+            ranged(form, range::durations(min_us, max_us, off))
+        }
         Kind::Percent { min, max } => percent(min, max),
         Kind::Cpus => json!({ "anyOf": [integer(0, MAX_CPU_COUNT), percent(0, 100)] }),
         Kind::Bool | Kind::Flag => json!({ "type": "boolean" }),
@@ -202,11 +210,18 @@ fn integer(min: i64, max: i64) -> Value {
 }
 
 fn percent(min: u32, max: u32) -> Value {
-    pattern(range::percentages(min.into(), max.into()))
+    ranged(PERCENTAGE, range::percentages(min.into(), max.into()))
 }
 
-fn pattern(regex: String) -> Value {
-    json!({ "type": "string", "pattern": regex })
+/// A string of a form, and within a range. An editor shows the pattern that does not fit: for a
+/// wrong form the short one alone.
+fn ranged(form: &str, range: String) -> Value {
+    json!({
+        "type": "string",
+        "pattern": form,
+        "if": { "pattern": form },
+        "then": { "pattern": range },
+    })
 }
 
 fn text_value() -> Value {

@@ -104,12 +104,22 @@ fn same_length(low: &str, high: &str) -> Vec<String> {
     if first == last {
         return prefixed(first, same_length(&low[1..], &high[1..]));
     }
-    let mut all = prefixed(first, same_length(&low[1..], &"9".repeat(rest)));
-    if first + 1 < last {
-        let (from, to) = (char::from(first + 1), char::from(last - 1));
-        all.push(format!("[{from}-{to}]{}", any_digits(rest)));
+    // A first digit behind which everything may follow joins those in the middle.
+    let (mut all, mut from, mut to) = (Vec::new(), first, last);
+    if low[1..].bytes().any(|b| b != b'0') {
+        all.extend(prefixed(first, same_length(&low[1..], &"9".repeat(rest))));
+        from += 1;
     }
-    all.extend(prefixed(last, same_length(&"0".repeat(rest), &high[1..])));
+    if high[1..].bytes().any(|b| b != b'9') {
+        all.extend(prefixed(last, same_length(&"0".repeat(rest), &high[1..])));
+        to -= 1;
+    }
+    if from < to {
+        let (from, to) = (char::from(from), char::from(to));
+        all.push(format!("[{from}-{to}]{}", any_digits(rest)));
+    } else if from == to {
+        all.push(format!("{}{}", char::from(from), any_digits(rest)));
+    }
     all
 }
 

@@ -29,9 +29,11 @@ pub struct Layer {
 
 const KINDS: &[&str] = &["Confined", "Grouped", "Open"];
 
-/// The elements of an array with the line of each, and a fault that ends the reading: its line and
-/// what is wrong.
-pub fn elements(bytes: &[u8]) -> (Vec<(usize, Value)>, Option<(usize, String)>) {
+/// Something at a line, counted from 1.
+pub type AtLine<T> = (usize, T);
+
+/// The elements of an array, and the fault that ended the reading, if one did.
+pub fn elements(bytes: &[u8]) -> (Vec<AtLine<Value>>, Option<AtLine<String>>) {
     let mut out = Vec::new();
     let mut at = blanks(bytes, 0);
     let line = |at: usize| {

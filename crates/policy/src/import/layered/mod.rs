@@ -193,7 +193,10 @@ impl Import<'_> {
             ));
         }
         if let Some(us) = layer.slice_us.filter(|us| !SLICES_US.contains(us)) {
-            changed.push(format!("slice_us {us} is outside of what a policy allows"));
+            let slice = allowed_slice(us);
+            changed.push(format!(
+                "slice_us {us} is outside of what a policy allows, and is {slice}"
+            ));
         }
         if layer.kind == "Confined" {
             changed.push("Confined kept its threads on CPUs of their own; a pool's threads may use idle ones of the other".to_owned());
@@ -265,9 +268,7 @@ impl Import<'_> {
                 name: self.names.unique(&layer.name),
                 pool,
                 conditions,
-                slice: layer
-                    .slice_us
-                    .map(|us| show_us(us.clamp(*SLICES_US.start(), *SLICES_US.end()))),
+                slice: layer.slice_us.map(allowed_slice),
                 weight: (weight != NEUTRAL_WEIGHT).then_some(weight as u32),
             }));
         }
@@ -298,6 +299,11 @@ impl Import<'_> {
             rules,
         }
     }
+}
+
+/// A slice as a policy writes it, the nearest that it allows.
+fn allowed_slice(us: u64) -> String {
+    show_us(us.clamp(*SLICES_US.start(), *SLICES_US.end()))
 }
 
 #[cfg(test)]

@@ -165,7 +165,7 @@ fn a_search_becomes_a_pattern_only_where_the_mount_point_does_not_matter() {
         ),
         (
             ".service",
-            r"cgroup = { regex = '.*(?u:(?:[^\n](?:service))).*' }",
+            r"cgroup = { regex = '.*(?u:(?:[\x{0}-\x{9}\x{b}-\x{10ffff}](?:service))).*' }",
         ),
         ("x$", "cgroup = { regex = \".*(?u:x)\" }"),
     ] {
