@@ -90,7 +90,10 @@ impl<'a> Firsts<'a> {
 fn shown(word: &str) -> String {
     match word.len() {
         0..=MAX_SHOWN_BYTES => word.to_owned(),
-        _ => format!("{}..", &word[..word.floor_char_boundary(MAX_SHOWN_BYTES)]),
+        _ => {
+            let whole = (0..=MAX_SHOWN_BYTES).rfind(|at| word.is_char_boundary(*at));
+            format!("{}..", &word[..whole.unwrap_or(0)])
+        }
     }
 }
 

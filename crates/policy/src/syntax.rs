@@ -157,6 +157,8 @@ struct Readable {
 
 /// The text before the first syntax error that is one more than are kept. The parser of the tree
 /// holds a hundred bytes and more for each error of what it is given; counting them is cheap.
+/// Only errors of grammar are seen here: keys and values that are empty or malformed, and
+/// duplicates, cost the parser of the tree what they cost.
 fn readable(text: &str) -> Readable {
     let tokens = toml_parser::Source::new(text).lex().into_vec();
     let (mut first, mut end, mut behind) = (Vec::new(), text.len(), 0);
