@@ -1,151 +1,13 @@
-//! Imports of the samples in tests/import: their policies and reports, that the policies compile,
-//! and that a layer's rules take exactly the threads that its matchers take, judged by code of
-//! this file alone.
-//!
-//! `TWOPOOL_BLESS=1` writes policies and reports anew; read the difference before you commit it.
-
-// Samples are files.
-#![allow(clippy::disallowed_methods)]
-
-mod common;
-
-use std::fs;
-use std::path::{Path, PathBuf};
+//! scx_layered's layers, judged by code of this file alone: a layer's rules take exactly the threads
+//! that its matchers take.
 
 use serde_json::{Value, json};
 use twopool_policy::compile::Compiled;
 use twopool_policy::generate::{self, Random};
-use twopool_policy::import::{Imported, NoteKind, Source, ananicy, layered, report};
+use twopool_policy::import::{NoteKind, Source, layered};
 use twopool_policy::thread::Thread;
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/import")
-}
-
-fn read(path: &Path, name: &str) -> Source {
-    Source {
-        name: name.to_owned(),
-        bytes: fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())),
-    }
-}
-
-fn ananicy_sample() -> Imported {
-    let names = [
-        "00-quota.cgroups",
-        "00-types.types",
-        "desktop.rules",
-        "games/all.rules",
-    ];
-    let sources: Vec<Source> = names
-        .iter()
-        .map(|name| read(&folder().join("ananicy").join(name), name))
-        .collect();
-    ananicy::import("ananicy", &sources)
-}
-
-fn layered_sample(name: &str) -> Imported {
-    layered::import(&read(&folder().join("layered").join(name), name))
-}
-
-/// Compares with `NAME.toml` and `NAME.report`, and compiles.
-fn judge(name: &str, imported: &Imported) {
-    let out = common::compiled(&imported.policy);
-    assert!(
-        out.is_valid(),
-        "{name}:\n{}\n{}",
-        imported.policy,
-        common::report(&out)
-    );
-    assert_eq!(
-        out.policy.map(|policy| policy.rules.len()),
-        Some(imported.rules)
-    );
-    for (ending, text) in [("toml", &imported.policy), ("report", &report(imported))] {
-        let path = folder().join(format!("{name}.{ending}"));
-        if std::env::var_os("TWOPOOL_BLESS").is_some() {
-            fs::write(&path, text).expect("written");
-        }
-        let expected = fs::read_to_string(&path).unwrap_or_default();
-        assert!(expected == *text, "{}\n{text}", path.display());
-    }
-}
-
-#[test]
-fn the_samples_become_these_policies_with_these_reports() {
-    judge("ananicy", &ananicy_sample());
-    judge("layered-server", &layered_sample("server.json"));
-    judge("layered-partial", &layered_sample("partial.json"));
-}
-
-/// A process gets what its line says, whatever its threads are called.
-#[test]
-fn processes_of_the_ananicy_sample_get_what_their_lines_say() {
-    let out = common::compiled(&ananicy_sample().policy);
-    let rule_of = |process: &str| {
-        let thread = Thread {
-            process: Thread::named(process.as_bytes()).thread,
-            ..Thread::named(b"worker-3")
-        };
-        common::rule_of(&out, &thread)
-    };
-    let expected = [
-        ("mixer", Some("ananicy, critical, weight 1455")),
-        (
-            "mixer-daemon-of-the-desktop",
-            Some("ananicy, critical, weight 1164"),
-        ),
-        ("indexer", Some("ananicy, background, weight 1")),
-        ("editor", Some("ananicy, background, weight 1")),
-        (
-            "compile-server-worker",
-            Some("ananicy, critical, weight 305"),
-        ),
-        ("capture", Some("ananicy, critical, weight 100")),
-        ("player", Some("ananicy, critical, weight 100")),
-        ("[helper]*", Some("ananicy, background, weight 33")),
-        (
-            "say \"hi\" \\ 'now'",
-            Some("ananicy, background, weight 33"),
-        ),
-        (
-            "grüße-aus-dem-süden",
-            Some("ananicy, background, weight 41"),
-        ),
-        ("schlüsselbündel", Some("ananicy, background, weight 41")),
-        (
-            "Skyward-Win64-Something",
-            Some("ananicy, critical, weight 305"),
-        ),
-        ("guard", None),
-        ("mystery", None),
-        ("python3", None),
-        ("h", None),
-    ];
-    for (process, rule) in expected {
-        assert_eq!(rule_of(process).as_deref(), rule, "{process}");
-    }
-}
-
-/// A rule set at the size of the public ones: few rules, within every limit.
-#[test]
-fn sixteen_thousand_names_fit_into_one_policy() {
-    let mut text = String::new();
-    for number in 0..16_000 {
-        let nice = number % 40 - 20;
-        text.push_str(&format!(
-            "{{\"name\": \"app{number:05}-x86_64\", \"nice\": {nice}}}\n"
-        ));
-    }
-    let source = Source {
-        name: "all.rules".to_owned(),
-        bytes: text.into_bytes(),
-    };
-    let imported = ananicy::import("d", &[source]);
-    assert_eq!((imported.read, imported.kept), (16_000, 16_000));
-    assert!(imported.rules <= 40, "{}", imported.rules);
-    let out = common::compiled(&imported.policy);
-    assert!(out.is_valid(), "{}", common::report(&out));
-}
+use crate::{common, folder, layered_sample, read};
 
 /// The name of the rule that takes a thread.
 fn rule_of(out: &Compiled, thread: &Thread) -> Option<String> {
@@ -154,8 +16,6 @@ fn rule_of(out: &Compiled, thread: &Thread) -> Option<String> {
     let rule = usize::from(class.rule).checked_sub(1)?;
     Some(policy.expect("a valid policy").rules[rule].name.clone())
 }
-
-// ---- scx_layered, judged by its own matchers -------------------------------------------------
 
 /// Whether a matcher takes a thread; `None`: it is about something that a thread here has not.
 fn takes(name: &str, argument: &Value, thread: &Thread) -> Option<bool> {
