@@ -247,3 +247,81 @@ fn what_cannot_be_read_is_malformed_with_its_line_and_the_rest_is_imported() {
         assert!(out.is_malformed(), "{text}");
     }
 }
+
+/// Texts of up to three of these characters.
+fn texts() -> Vec<String> {
+    let mut all = vec![String::new()];
+    for length in 0..3 {
+        let longest: Vec<String> = all.iter().filter(|t| t.len() == length).cloned().collect();
+        all.extend(
+            longest
+                .iter()
+                .flat_map(|t| ["a", "b", "/"].map(|c| format!("{t}{c}"))),
+        );
+    }
+    all
+}
+
+/// Paths of up to three components.
+fn paths() -> Vec<String> {
+    let mut all = vec![String::new()];
+    for depth in 0..3 {
+        let deepest: Vec<String> = all
+            .iter()
+            .filter(|path| path.matches('/').count() == depth)
+            .cloned()
+            .collect();
+        all.extend(deepest.iter().flat_map(|path| {
+            ["a", "b", "ab", "ba", "aa"].map(|component| format!("{path}/{component}"))
+        }));
+    }
+    all[0] = "/".to_owned();
+    all
+}
+
+/// Whether a path fits the value of a `cgroup` condition.
+fn fits(value: &str) -> impl Fn(&str) -> bool + use<> {
+    let table: toml::Table = toml::from_str(&format!("x = {value}")).expect("TOML");
+    let (form, text) = table["x"]
+        .as_table()
+        .and_then(|t| t.iter().next())
+        .expect("a form");
+    let text = text.as_str().expect("a string");
+    let whole = match form.as_str() {
+        "exact" => regex::escape(text),
+        "under" => format!("{}(?:/.*)?", regex::escape(text)),
+        "regex" => text.to_owned(),
+        other => panic!("no form {other}"),
+    };
+    let regex = regex::bytes::Regex::new(&format!("^(?s-u:{whole})$")).expect("a regex");
+    move |path| regex.is_match(path.as_bytes())
+}
+
+/// Every beginning with every end, and every part, over every path: also where they overlap.
+#[test]
+fn questions_about_paths_are_answered_as_scx_layered_answers_them() {
+    let (texts, paths) = (texts(), paths());
+    let check = |matchers: Value, expected: &dyn Fn(&str) -> bool| {
+        let value = match block_of(matchers.clone()) {
+            Verdict::Block(block) => block.conditions.first().map(|(_, value)| value.clone()),
+            Verdict::Never(_) => Some("{ regex = \"never\" }".to_owned()),
+            other => panic!("{matchers}: {other:?}"),
+        };
+        let fits = fits(&value.unwrap_or_else(|| "{ regex = \".*\" }".to_owned()));
+        for path in &paths {
+            let seen = format!("{}/", &path[1..]);
+            assert_eq!(fits(path), expected(&seen), "{matchers} {path}");
+        }
+    };
+    for text in &texts {
+        check(json!([{ "CgroupContains": text }]), &|path| {
+            path.contains(text.as_str())
+        });
+        for end in &texts {
+            check(
+                json!([{ "CgroupPrefix": text }, { "CgroupSuffix": end }]),
+                &|path| path.starts_with(text.as_str()) && path.ends_with(end.as_str()),
+            );
+        }
+    }
+}
