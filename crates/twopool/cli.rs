@@ -132,6 +132,7 @@ Examples:
   twopool check
   twopool check --format json site.toml | jq .diagnostics
   generate-policy | twopool check -
+  twopool check --explain-overlaps site.toml       which threads the order of rules decides about
 ")]
 pub struct Check {
     /// Policies to check [default: the one of --policy].
@@ -143,6 +144,10 @@ pub struct Check {
     /// End with code 3 if there are warnings.
     #[arg(long)]
     pub deny_warnings: bool,
+    /// Show a thread that each rule takes, and one for every two rules of different pools that
+    /// claim the same thread.
+    #[arg(long)]
+    pub explain_overlaps: bool,
 }
 
 /// `test`.

@@ -1,7 +1,7 @@
 //! Results to standard output, errors to standard error, and what happens when nobody reads them.
 //!
-//! Invariant: what people read cannot act on their terminal; with `--format json` standard output holds exactly one JSON document (or one a
-//! line), whatever the outcome.
+//! Invariant: what people read cannot act on their terminal; with `--format json` standard output
+//! holds exactly one JSON document (or one a line), whatever the outcome.
 
 use std::io::{self, IsTerminal, Write};
 

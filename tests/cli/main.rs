@@ -7,6 +7,7 @@ mod daemon;
 mod explain;
 mod hostile;
 mod import;
+mod overlaps;
 mod show;
 
 use std::fs;

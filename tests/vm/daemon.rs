@@ -3,8 +3,8 @@
 
 use crate::Test;
 use crate::guest::{
-    DAEMON_LOG, Daemon, SOON, classes, epoch, save, sched_ext, status, twopool, wait_for,
-    wait_that, wait_until,
+    DAEMON_LOG, Daemon, SOON, classes, epoch, make_cgroup, move_to_cgroup, save, sched_ext, status,
+    twopool, wait_for, wait_that, wait_until,
 };
 use crate::load::Spinners;
 use rustix::process::Signal;
@@ -31,6 +31,12 @@ pub const TESTS: &[Test] = &[
         cpus: 2,
         limit_s: 600,
         run: k11_stopped_for_a_minute_under_load,
+    },
+    Test {
+        name: "daemon::k11_squeezed_by_memory_high",
+        cpus: 2,
+        limit_s: 600,
+        run: k11_squeezed_by_memory_high,
     },
     Test {
         name: "daemon::k06_ejected_it_says_so_and_attaches_again",
@@ -126,27 +132,61 @@ fn k12_killed_fifty_times_it_starts_again() {
 /// would hang or go unclassified, and the kernel would eject it after 20 s.
 fn k11_stopped_for_a_minute_under_load() {
     let daemon = Daemon::start(POLICY_TEXT);
-    let before = ["enable_seq", "nr_rejected"].map(sched_ext);
     daemon.signal(Signal::STOP);
-    let stopped = Instant::now();
+    let kept = fight_without_the_daemon(Duration::from_secs(60));
+    daemon.signal(Signal::CONT);
+    assert_classes(&kept);
+    assert!(daemon.stop().success());
+}
+
+/// A daemon whose own pages are taken away crawls from one page fault to the next. Scheduling must
+/// not fault with it.
+fn k11_squeezed_by_memory_high() {
+    let group = make_cgroup("/squeezed");
+    let control = group
+        .parent()
+        .expect("a root")
+        .join("cgroup.subtree_control");
+    if fs::write(control, "+memory").is_err() {
+        println!("skipped: this kernel has no memory controller");
+        return;
+    }
+    // Memory is charged to the group in which it is first touched.
+    move_to_cgroup(std::process::id(), "/squeezed");
+    let daemon = Daemon::start(POLICY_TEXT);
+    move_to_cgroup(std::process::id(), "/");
+    let used = |file: &str| -> u64 {
+        let text = fs::read_to_string(group.join(file)).expect("a figure");
+        text.trim().parse().expect("a number")
+    };
+    let before = used("memory.current");
+    fs::write(group.join("memory.high"), "1M").expect("a limit");
+    let kept = fight_without_the_daemon(Duration::from_secs(10));
+    // What it must keep is kept (there is no swap), but it was made to search for more all the time.
+    let events = fs::read_to_string(group.join("memory.events")).expect("counts");
+    println!("{before} bytes were used, then {}; {events:?}", used("memory.current"));
+    assert!(!events.contains("high 0\n"), "it was not squeezed: {events}");
+    fs::write(group.join("memory.high"), "max").expect("no limit");
+    assert_classes(&kept);
+    assert!(daemon.stop().success());
+}
+
+/// New processes and cgroups all the time, while the daemon is no help. The last few stay.
+fn fight_without_the_daemon(length: Duration) -> Vec<Duel> {
+    let before = ["enable_seq", "nr_rejected"].map(sched_ext);
+    let begun = Instant::now();
     let mut kept = Vec::new();
     let mut used = Shares::default();
     let mut round = 0;
-    while stopped.elapsed() < Duration::from_secs(60) {
+    while begun.elapsed() < length {
         let duel = Duel::start(round);
         used.add(duel.fight());
-        // The last few stay as they are, for the questions below.
         duel.freeze();
         kept.push(duel);
         if kept.len() > 3 {
             drop(kept.remove(0));
         }
-        assert_eq!(
-            sched_ext("state"),
-            "enabled",
-            "after {:?}",
-            stopped.elapsed()
-        );
+        assert_eq!(sched_ext("state"), "enabled", "after {:?}", begun.elapsed());
         round += 1;
     }
     assert_eq!(sched_ext("root/ops"), "twopool");
@@ -158,16 +198,18 @@ fn k11_stopped_for_a_minute_under_load() {
         share > 0.75,
         "critical threads got {share:.3} of the CPU: {used:?}"
     );
-    daemon.signal(Signal::CONT);
+    kept
+}
+
+fn assert_classes(kept: &[Duel]) {
     let classes = wait_for("the daemon to answer again", classes);
-    for duel in &kept {
+    for duel in kept {
         for (tid, pool, rule) in duel.expected() {
             let class = &classes[&tid];
             let found = (class.pool.as_str(), class.rule, class.epoch);
-            assert_eq!(found, (pool, rule, 1), "thread {tid} of {round} rounds");
+            assert_eq!(found, (pool, rule, 1), "thread {tid}");
         }
     }
-    assert!(daemon.stop().success());
 }
 
 /// CPU time, in nanoseconds.

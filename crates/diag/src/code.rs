@@ -78,7 +78,9 @@ codes! {
     EmptyPolicy "empty-policy" Error "A file without any content.";
     FailedTest "failed-test" Error "A `[[test]]` table whose expectation does not hold.";
     NameTooLong "name-too-long" Warning "An exact name of more than 15 bytes; the kernel keeps 15.";
-    UnreachableRule "unreachable-rule" Warning "A rule whose threads are all taken by an earlier one.";
+    UnreachableRule "unreachable-rule" Warning "A rule whose threads are all taken by earlier ones.";
+    UnreachableAlternative "unreachable-alternative" Warning "A table of `any` whose threads are all taken by earlier rules.";
+    UnreachablePattern "unreachable-pattern" Warning "A pattern in a list whose threads are all taken by earlier rules.";
     DuplicateRule "duplicate-rule" Warning "A rule with the same conditions as an earlier one.";
     TruncationClash "truncation-clash" Warning "Two names that are equal once cut to 15 bytes.";
     CommOnlyElevation "comm-only-elevation" Warning "A rule into `critical` that a rename is enough to claim.";

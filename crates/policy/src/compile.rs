@@ -13,6 +13,7 @@ use crate::lint;
 use crate::lower::lower;
 use crate::options::{self, Options};
 use crate::policy::Policy;
+use crate::proof::{self, Reach};
 use crate::resolve::{self, Names};
 use crate::syntax;
 use crate::testing::{self, TestReport};
@@ -46,6 +47,9 @@ pub struct Compiled {
     pub tests: TestReport,
     /// Every value in effect with its place; empty if there was an error.
     pub settings: Vec<Setting>,
+    /// Which rules take some thread, as far as the budget of the proofs went; empty if there was
+    /// an error.
+    pub reach: Reach,
 }
 
 impl Compiled {
@@ -71,6 +75,7 @@ pub fn compile(inputs: &[Input], names: &dyn Names) -> Compiled {
         image: None,
         tests: TestReport::default(),
         settings: Vec::new(),
+        reach: Reach::default(),
     };
     let bytes: usize = inputs.iter().map(|input| input.bytes.len()).sum();
     if bytes > MAX_TEXT_BYTES {
@@ -137,12 +142,15 @@ fn judge(files: &[Options], policy_file: Option<FileId>, names: &dyn Names, out:
         return;
     };
     out.diagnostics.absorb(lint::lint(files, &policy));
+    let reach = proof::reach(&policy, &image);
+    out.diagnostics.absorb(proof::findings(&policy, &reach));
     let (tests, failures) = testing::run(&policy, |thread| -> Class { image.classify(thread) });
     out.tests = tests;
     if failures.is_empty() {
         out.settings = resolve::show(files, &policy);
         out.policy = Some(policy);
         out.image = Some(image);
+        out.reach = reach;
     }
     out.diagnostics.absorb(failures);
 }

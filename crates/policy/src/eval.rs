@@ -40,7 +40,8 @@ pub fn thread_key(thread: &Thread) -> u32 {
     flags | nice << 8 | (u32::from(thread.hint) & 1023) << 16
 }
 
-type Row = [u64; MAX_ROW_WORDS];
+/// Bits by alternative.
+pub(crate) type Row = [u64; MAX_ROW_WORDS];
 type PlaneRow = [u64; 3 * MAX_ROW_WORDS];
 
 impl Image {
@@ -55,6 +56,11 @@ impl Image {
                 hints: false,
             };
         }
+        self.rule_class(self.first_rule(&self.alive(thread)))
+    }
+
+    /// The alternatives that nothing about a thread rules out, as bits in rule order.
+    pub(crate) fn alive(&self, thread: &Thread) -> Row {
         let bits = thread_key(thread);
         let mut alive = self.name_row(0, &thread.thread);
         for other in [
@@ -71,7 +77,7 @@ impl Image {
                 .zip(other)
                 .for_each(|(word, mask)| *word &= mask);
         }
-        self.rule_class(self.first_rule(&alive))
+        alive
     }
 
     /// The rule slot of the first alternative that nothing ruled out; 0: none.

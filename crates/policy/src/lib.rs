@@ -25,6 +25,7 @@ pub mod naive;
 mod options;
 mod pattern;
 pub mod policy;
+pub mod proof;
 pub mod resolve;
 pub mod schema;
 pub mod suggest;

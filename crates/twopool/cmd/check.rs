@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use twopool_diag::render::summary_line;
 use twopool_policy::compile::Compiled;
+use twopool_policy::proof;
 
 use super::{locations, read_and_compile};
 use crate::cli::{Check, Format, Global};
@@ -25,10 +26,13 @@ pub fn run(args: &Check, global: &Global) -> Result<Exit, Failure> {
                 continue;
             }
         };
-        let report = Report::of(&compiled, output::stderr_colour());
+        let mut report = Report::of(&compiled, output::stderr_colour());
         output::findings(&report);
         if args.format == Format::Human {
             output::result(&line(&location, &compiled))?;
+        }
+        if args.explain_overlaps {
+            explain(&location, &compiled, args.format, &mut report)?;
         }
         exit = worse(exit, &report, args.deny_warnings);
         documents.push(report.document);
@@ -44,6 +48,26 @@ pub fn run(args: &Check, global: &Global) -> Result<Exit, Failure> {
         output::json(&document)?;
     }
     Ok(failure.map_or(exit, |missing| missing.exit))
+}
+
+/// The proofs about a valid policy: as text, or as one more item of the document's `proofs`.
+fn explain(
+    location: &Location,
+    compiled: &Compiled,
+    format: Format,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let (Some(policy), Some(image)) = (&compiled.policy, &compiled.image) else {
+        return Ok(());
+    };
+    let proofs = proof::Report::new(policy, image, &compiled.reach);
+    if format == Format::Human {
+        return output::result(&proofs.human(policy));
+    }
+    let mut proofs = serde_json::to_value(proofs).expect("our documents have string keys");
+    proofs["policy"] = json!(location.label());
+    report.document["proofs"] = json!([proofs]);
+    Ok(())
 }
 
 fn worse(exit: Exit, report: &Report, deny_warnings: bool) -> Exit {
@@ -69,6 +93,10 @@ fn line(location: &Location, compiled: &Compiled) -> String {
     let mut facts = vec![plural(policy.rules.len(), "rule")];
     if compiled.tests.passed > 0 {
         facts.push(format!("{} passed", plural(compiled.tests.passed, "test")));
+    }
+    if compiled.reach.undecided > 0 {
+        let parts = plural(compiled.reach.undecided, "question");
+        facts.push(format!("{parts} of reachability left undecided"));
     }
     facts.extend(found);
     format!("{}: ok, {}\n", location.label(), facts.join(", "))
@@ -97,14 +125,22 @@ pub fn merge(documents: Vec<Value>) -> Value {
             all["tests"][count] = sum(&all["tests"][count], &document["tests"][count]);
         }
         all["valid"] = json!(all["valid"] == json!(true) && document["valid"] == json!(true));
-        if let (Some(found), Some(more)) = (
-            all["diagnostics"].as_array_mut(),
-            document["diagnostics"].as_array(),
-        ) {
-            found.extend(more.iter().cloned());
+        for list in ["diagnostics", "proofs"] {
+            if let Some(more) = document.get(list) {
+                append(&mut all[list], more);
+            }
         }
     }
     all
+}
+
+/// Lists end to end; a list that only the second has is taken whole.
+fn append(all: &mut Value, more: &Value) {
+    match (all.as_array_mut(), more.as_array()) {
+        (Some(all), Some(more)) => all.extend(more.iter().cloned()),
+        (None, Some(_)) => *all = more.clone(),
+        _ => {}
+    }
 }
 
 fn sum(a: &Value, b: &Value) -> Value {

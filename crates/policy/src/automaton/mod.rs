@@ -18,6 +18,7 @@ mod unit;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use byteset::{ByteSet, Classes};
 pub(crate) use dfa::Dfa;
 pub(crate) use plan::{Automata, TooLarge, plan};
 pub(crate) use position::{Positions, Refusal};
@@ -83,7 +84,6 @@ impl Work {
     }
 
     /// Steps still allowed.
-    #[cfg(test)]
     pub fn left(&self) -> usize {
         self.left
     }

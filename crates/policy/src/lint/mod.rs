@@ -4,14 +4,12 @@
 //! cost more than the compiler itself, so pairs that are too many are not compared.
 
 mod patterns;
-mod shadow;
+mod truncation;
 
-use std::collections::HashMap;
+use twopool_diag::{Code, Diagnostic, Findings};
 
-use twopool_diag::{Code, Diagnostic, Findings, Span};
-
-use crate::options::{ConditionOptions, Options, PatternOptions};
-use crate::policy::{Policy, Rule};
+use crate::options::{ConditionOptions, Options, RuleOptions};
+use crate::policy::Policy;
 
 /// All lints over a policy and the files that it came from.
 pub fn lint(files: &[Options], policy: &Policy) -> Findings {
@@ -27,117 +25,21 @@ pub fn lint(files: &[Options], policy: &Policy) -> Findings {
                 .label(format!("every thread takes `{pool}`")),
         );
     }
-    rules(&policy.rules, &mut found);
     for options in files.iter().flat_map(|f| &f.rules) {
         for conditions in tables(options) {
             patterns::lint(conditions, &mut found);
         }
     }
-    truncation_clashes(files, &mut found);
+    truncation::lint(files, policy, &mut found);
     found
 }
 
-fn tables(rule: &crate::options::RuleOptions) -> impl Iterator<Item = &ConditionOptions> {
+fn tables(rule: &RuleOptions) -> impl Iterator<Item = &ConditionOptions> {
+    tables_to_meet(rule).chain(&rule.not)
+}
+
+/// Without `not`.
+fn tables_to_meet(rule: &RuleOptions) -> impl Iterator<Item = &ConditionOptions> {
     let any = rule.any.iter().flat_map(|(tables, _)| tables);
-    std::iter::once(&rule.all).chain(any).chain(&rule.not)
-}
-
-/// Rules that can never take a thread: the same conditions as an earlier rule, or conditions that
-/// imply an earlier rule's.
-fn rules(rules: &[Rule], found: &mut Findings) {
-    for (i, rule) in rules.iter().enumerate() {
-        let Some((earlier, code)) = rules[..i]
-            .iter()
-            .find_map(|e| verdict(e, rule).map(|code| (e, code)))
-        else {
-            continue;
-        };
-        let (summary, label) = match code {
-            Code::DuplicateRule => (
-                format!(
-                    "rules `{}` and `{}` have the same conditions",
-                    earlier.name, rule.name
-                ),
-                if earlier.pool == rule.pool {
-                    "this one never takes a thread".to_owned()
-                } else {
-                    format!(
-                        "never takes a thread: all go to `{}`",
-                        earlier.pool.as_str()
-                    )
-                },
-            ),
-            _ => (
-                format!("rule `{}` is unreachable", rule.name),
-                format!("`{}` takes all of its threads first", earlier.name),
-            ),
-        };
-        let mut diagnostic = Diagnostic::new(code, rule.at.0, summary)
-            .label(label)
-            .help("the first rule that matches wins: move this rule up, or delete it");
-        if let Some(place) = earlier.at.0 {
-            diagnostic = diagnostic.related(place, "the earlier rule");
-        }
-        found.push(diagnostic);
-    }
-}
-
-fn verdict(earlier: &Rule, rule: &Rule) -> Option<Code> {
-    if earlier.all == rule.all && earlier.any == rule.any && earlier.not == rule.not {
-        Some(Code::DuplicateRule)
-    } else if shadow::takes_all(earlier, rule) {
-        Some(Code::UnreachableRule)
-    } else {
-        None
-    }
-}
-
-/// Exact names that differ as written and are one once cut: the first rule takes both.
-fn truncation_clashes(files: &[Options], found: &mut Findings) {
-    let mut threads: HashMap<&[u8], (&str, Span)> = HashMap::new();
-    let mut processes = HashMap::new();
-    for rule in files.iter().flat_map(|f| &f.rules) {
-        for name in exact(rule.all.thread.as_deref()) {
-            clash(name, &mut threads, found);
-        }
-        for name in exact(rule.all.process.as_deref()) {
-            clash(name, &mut processes, found);
-        }
-    }
-}
-
-fn exact(patterns: Option<&[PatternOptions]>) -> impl Iterator<Item = &PatternOptions> {
-    patterns
-        .into_iter()
-        .flatten()
-        .filter(|p| patterns::is_exact(p))
-}
-
-fn clash<'a>(
-    name: &'a PatternOptions,
-    seen: &mut HashMap<&'a [u8], (&'a str, Span)>,
-    found: &mut Findings,
-) {
-    let text = name.text.value.as_str();
-    let kept = crate::thread::cut(text.as_bytes());
-    match seen.get(kept) {
-        Some((other, place)) if *other != text => {
-            let kept = crate::text::escape(kept);
-            found.push(
-                Diagnostic::new(
-                    Code::TruncationClash,
-                    name.text.span,
-                    "two names are one to the kernel",
-                )
-                .label(format!(
-                    "both are kept as `{kept}`; the first rule takes both"
-                ))
-                .related(*place, "the other name"),
-            );
-        }
-        Some(_) => {}
-        None => {
-            seen.insert(kept, (text, name.text.span));
-        }
-    }
+    std::iter::once(&rule.all).chain(any)
 }

@@ -9,8 +9,8 @@
 use crate::policy::{Conditions, Policy};
 
 /// The conditions of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Field {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Field {
     Thread,
     Process,
     Cgroup,
@@ -57,15 +57,28 @@ impl Field {
 
 /// One way to be taken by a rule.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Alternative<'a> {
+pub(crate) struct Alternative<'a> {
     /// Counted from 0.
     pub rule: usize,
+    /// Which of the rule's `any` tables, counted from 0; 0 for a rule without.
+    pub any_index: usize,
     all: &'a Conditions,
     any: Option<&'a Conditions>,
     not: Option<(&'a Conditions, Field)>,
 }
 
 impl<'a> Alternative<'a> {
+    /// The conditions that it needs met: the rule's own, then those of its `any` table.
+    pub fn meets(&self) -> impl Iterator<Item = (Field, &'a Conditions)> {
+        let tables = std::iter::once(self.all).chain(self.any);
+        tables.flat_map(|table| Field::of(table).map(move |field| (field, table)))
+    }
+
+    /// The condition of `not` that it needs not met.
+    pub fn avoids(&self) -> Option<(Field, &'a Conditions)> {
+        self.not.map(|(table, field)| (field, table))
+    }
+
     /// The table that asks about a field in a plane: 0 own, 1 `any`, 2 `not`.
     fn table(&self, plane: usize, field: Field) -> Option<&'a Conditions> {
         match plane {
@@ -80,7 +93,7 @@ impl<'a> Alternative<'a> {
 }
 
 /// All alternatives of a policy, in rule order.
-pub(super) fn alternatives(policy: &Policy) -> Vec<Alternative<'_>> {
+pub(crate) fn alternatives(policy: &Policy) -> Vec<Alternative<'_>> {
     let mut alternatives = Vec::new();
     for (rule, written) in policy.rules.iter().enumerate() {
         let any: Vec<Option<&Conditions>> = match written.any.as_slice() {
@@ -91,9 +104,10 @@ pub(super) fn alternatives(policy: &Policy) -> Vec<Alternative<'_>> {
             None => vec![None],
             Some(table) => Field::of(table).map(|field| Some((table, field))).collect(),
         };
-        for any in &any {
+        for (any_index, any) in any.iter().enumerate() {
             let own = Alternative {
                 rule,
+                any_index,
                 all: &written.all,
                 any: *any,
                 not: None,

@@ -17,7 +17,8 @@ mod tests;
 
 use twopool_diag::{Code, Diagnostic, Findings};
 
-use self::alternatives::{Alternative, Asked, Field, alternatives};
+use self::alternatives::Asked;
+pub(crate) use self::alternatives::{Alternative, Field, alternatives};
 use self::patterns::{Compiled, ExactNames, Lowering};
 use self::rows::Rows;
 use crate::automaton::{WORK, Work};

@@ -7,6 +7,7 @@ use twopool_policy::compile::{Input, Role, compile};
 use twopool_policy::eval::Class;
 use twopool_policy::explain::explain;
 use twopool_policy::naive::NaiveRegexes;
+use twopool_policy::proof::{Verdict, Why};
 use twopool_policy::thread::Thread;
 
 #[test]
@@ -57,6 +58,36 @@ user = 0
         why.human().contains("later rules that match too"),
         "{}",
         why.human()
+    );
+}
+
+#[test]
+fn p01_every_rule_takes_a_thread_or_names_those_that_take_its_threads() {
+    let out = policy(
+        "[[rule]]\nname = \"A\"\npool = \"background\"\nthread = \"java*\"\nnice = { max = 0 }\n\
+         [[rule]]\nname = \"B\"\npool = \"background\"\nthread = { regex = 'j.*' }\nnice = { min = 1 }\n\
+         [[rule]]\nname = \"C\"\npool = \"critical\"\nthread = { exact = \"java\" }\n\
+         [[rule]]\nname = \"D\"\npool = \"critical\"\nthread = { exact = \"jav\" }\n",
+    );
+    let rules: Vec<Option<String>> = out
+        .reach
+        .rules
+        .iter()
+        .map(|verdict| match verdict {
+            Verdict::Reachable(thread) => rule_of(&out, thread),
+            _ => None,
+        })
+        .collect();
+    let named = |name: &str| Some(name.to_owned());
+    assert_eq!(rules, [named("A"), named("B"), None, named("D")]);
+    assert_eq!(
+        out.reach.rules[2],
+        Verdict::Unreachable(Why::TakenBy(vec![0, 1]))
+    );
+    assert!(
+        report(&out).contains("`A` and `B` together take all of its threads first"),
+        "{}",
+        report(&out)
     );
 }
 

@@ -7,6 +7,7 @@
 
 pub mod console;
 pub mod initramfs;
+pub mod metronome;
 pub mod qemu;
 
 use crate::host::{Host, progress};
@@ -99,10 +100,12 @@ impl Boot<'_> {
             fs.add_path(from, to)?;
         }
         std::fs::write(&initrd, fs.to_cpio()).context("cannot write the guest's files")?;
+        let metronome = dir.path().join("metronome");
+        std::fs::write(&metronome, metronome::table()).context("cannot write an ACPI table")?;
         let (events, received) = mpsc::channel();
         let mut command = qemu.command();
         command
-            .args(self.machine.arguments())
+            .args(self.machine.arguments(&metronome))
             .arg("-kernel")
             .arg(&self.kernel.image)
             .arg("-initrd")

@@ -214,8 +214,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// QEMU's arguments for this hardware, without console ports.
-    pub fn arguments(&self) -> Vec<String> {
+    /// QEMU's arguments for this hardware, without console ports. `metronome` is the file of the table
+    /// that counted time wants.
+    pub fn arguments(&self, metronome: &Path) -> Vec<String> {
         let Smp {
             sockets,
             cores,
@@ -243,7 +244,7 @@ impl Machine {
                 let seed = seed.to_string();
                 let mut args = strings(&[
                     "-machine",
-                    "q35",
+                    "q35,hpet=off",
                     "-accel",
                     "tcg,thread=single",
                     "-cpu",
@@ -251,6 +252,8 @@ impl Machine {
                 ]);
                 args.extend(strings(&["-icount", &icount, "-seed", &seed]));
                 args.extend(strings(&["-rtc", "base=2026-01-01,clock=vm"]));
+                let table = format!("sig=SSDT,rev=2,data={}", metronome.display());
+                args.extend(strings(&["-acpitable", &table]));
                 args
             }
             Accel::Kvm => strings(&["-machine", "q35", "-accel", "kvm", "-cpu", "host"]),
