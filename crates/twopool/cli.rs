@@ -116,6 +116,10 @@ pub enum Command {
     Threads(Threads),
     /// Explain a code that `check` reports, with a wrong and a right example.
     ExplainCode(ExplainCode),
+    /// Print the JSON Schema of policy files, for editors.
+    Schema,
+    /// Turn rules of ananicy or scx_layered into a policy.
+    Import(Import),
 }
 
 /// `check`.
@@ -313,6 +317,44 @@ pub struct ExplainCode {
     /// Form of the result.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub format: Format,
+}
+
+/// `import`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The policy goes to standard output, with a comment at each rule that says where it came from. What
+was cut, clashes, means something else or had to be left out goes to standard error. What a policy
+cannot say is left out, never said more widely. Ends with code 1 if a line or layer was malformed;
+the others are imported all the same. docs/import.md says what becomes what.
+
+Examples:
+  twopool import ananicy /etc/ananicy.d --output policy.toml
+  twopool import scx_layered layers.json | twopool check -
+  twopool import scx_layered layers.json --format json | jq '.notes[] | select(.kind == \"left-out\")'
+")]
+pub struct Import {
+    /// Whose rules they are.
+    #[arg(value_name = "FROM")]
+    pub from: Foreign,
+    /// ananicy: the directory of *.rules and *.types; scx_layered: the JSON file, or -.
+    #[arg(value_name = "PATH")]
+    pub path: PathBuf,
+    /// Write the policy to a file.
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Form of the result; json holds the policy and all notes.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub format: Format,
+}
+
+/// Whose rules are imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Foreign {
+    /// Rules and types of ananicy or ananicy-cpp.
+    Ananicy,
+    /// Layers of scx_layered.
+    #[value(name = "scx_layered")]
+    ScxLayered,
 }
 
 #[cfg(test)]

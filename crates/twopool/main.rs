@@ -39,6 +39,8 @@ fn dispatch(cli: &Cli) -> Exit {
         Command::Status(args) => (cmd::status::run(args, global), args.format),
         Command::Threads(args) => (cmd::threads::run(args, global), args.format),
         Command::ExplainCode(args) => (cmd::explain_code::run(args), args.format),
+        Command::Schema => (cmd::schema::run(), Format::Human),
+        Command::Import(args) => (cmd::import::run(args), args.format),
     };
     result.unwrap_or_else(|failure| output::failure(&failure, format))
 }

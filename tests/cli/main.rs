@@ -6,6 +6,7 @@ mod codes;
 mod daemon;
 mod explain;
 mod hostile;
+mod import;
 mod overlaps;
 mod show;
 
@@ -172,6 +173,8 @@ fn help_names_every_command_and_exit_code() {
         "status",
         "threads",
         "explain-code",
+        "schema",
+        "import",
         "Examples:",
         "Exit codes:",
         "  86  ",

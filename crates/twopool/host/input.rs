@@ -23,7 +23,7 @@ const MAX_DROP_INS: usize = 1024;
 
 /// Bytes that are read at most, of a file and of a set: one more than is allowed, so that whoever
 /// judges them sees and names the limit.
-const TOO_MUCH: usize = MAX_TEXT_BYTES + 1;
+pub(super) const TOO_MUCH: usize = MAX_TEXT_BYTES + 1;
 
 /// Where a policy is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,7 +150,8 @@ pub fn open_list(path: &Path) -> Result<File, ReadError> {
     })
 }
 
-fn read_at_most(path: &Path, most: usize) -> Result<Vec<u8>, ReadError> {
+/// Reads a plain file, at most so many bytes of it.
+pub(super) fn read_at_most(path: &Path, most: usize) -> Result<Vec<u8>, ReadError> {
     let failed = |cause| ReadError {
         path: path.display().to_string(),
         cause,
@@ -160,7 +161,7 @@ fn read_at_most(path: &Path, most: usize) -> Result<Vec<u8>, ReadError> {
 }
 
 /// Standard input, likewise.
-fn read_stdin() -> Result<Vec<u8>, ReadError> {
+pub(super) fn read_stdin() -> Result<Vec<u8>, ReadError> {
     read_bounded(io::stdin().lock(), TOO_MUCH).map_err(|cause| ReadError {
         path: "standard input".to_owned(),
         cause,

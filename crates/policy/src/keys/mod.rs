@@ -103,6 +103,9 @@ pub struct Key {
     pub default: Option<&'static str>,
     /// The default of `background` where it differs.
     pub background: Option<&'static str>,
+    /// Whether every table of its list must hold it. (`version` and `default` are required of the
+    /// policy file alone, not of drop-ins.)
+    pub required: bool,
     /// One line that says what the key does.
     pub doc: &'static str,
 }
@@ -262,6 +265,18 @@ mod tests {
         assert_eq!(children("test.expect"), ["pool", "rule"]);
         assert!(children("").contains(&"rule"));
         assert!(children("nowhere").is_empty());
+    }
+
+    #[test]
+    fn the_line_about_a_required_key_says_so() {
+        for key in KEYS {
+            assert_eq!(
+                key.required,
+                key.doc.ends_with("; required"),
+                "{}",
+                key.path
+            );
+        }
     }
 
     #[test]

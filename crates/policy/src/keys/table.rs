@@ -14,6 +14,18 @@ const fn key(
         kind,
         default,
         background: None,
+        required: false,
+        doc,
+    }
+}
+
+const fn required(path: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key {
+        path,
+        kind,
+        default: None,
+        background: None,
+        required: true,
         doc,
     }
 }
@@ -30,6 +42,7 @@ const fn pool(
         kind,
         default: Some(critical),
         background: Some(background),
+        required: false,
         doc,
     }
 }
@@ -100,7 +113,7 @@ pub const KEYS: &[Key] = &[
         "be the host's scheduler only while some matching cgroup has threads"),
 
     key("rule.name", Kind::Text, None, "unique name of the rule; FILE:N where it is absent"),
-    key("rule.pool", Kind::Pool, None, "where the rule's threads go; required"),
+    required("rule.pool", Kind::Pool, "where the rule's threads go; required"),
     key("rule.thread", Kind::Names, None, "the thread's own name"),
     key("rule.process", Kind::Names, None, "the name of the thread's group leader"),
     key("rule.cgroup", Kind::Cgroups, None, "the thread's cgroup v2 path"),
@@ -119,7 +132,7 @@ pub const KEYS: &[Key] = &[
         "whether threads that the rule takes at level 0 may send hints"),
 
     key("test.name", Kind::Text, None, "name of the test"),
-    key("test.thread", Kind::Text, None, "the thread's own name; required"),
+    required("test.thread", Kind::Text, "the thread's own name; required"),
     key("test.process", Kind::Text, None, "its group leader's name; the thread's own where it is absent"),
     key("test.cgroup", Kind::Path, Some("\"/\""), "its cgroup v2 path"),
     key("test.user", Kind::Id, Some("0"), "its effective user"),
@@ -130,6 +143,6 @@ pub const KEYS: &[Key] = &[
         "group leader or not; where it is absent, whether process equals thread"),
     key("test.sched", Kind::Choice(SCHED), Some("\"normal\""), "its scheduling policy"),
     key("test.hint", Kind::Integer { min: 0, max: MAX_HINT }, Some("0"), "its hint level"),
-    key("test.expect.pool", Kind::Pool, None, "the pool that it must get; required"),
+    required("test.expect.pool", Kind::Pool, "the pool that it must get; required"),
     key("test.expect.rule", Kind::Text, None, "the rule that must take it"),
 ];

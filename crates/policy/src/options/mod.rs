@@ -16,6 +16,9 @@ use twopool_diag::{Diagnostic, FileId, Findings, Span};
 use crate::policy::{Cpus, Pool, Sched};
 use crate::syntax::Tree;
 
+pub(crate) use scalar::UNITS;
+#[cfg(test)]
+pub(crate) use scalar::duration_us;
 pub use scalar::show_us;
 
 /// One file.

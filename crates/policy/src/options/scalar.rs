@@ -29,7 +29,7 @@ impl Fault {
 }
 
 /// Units of durations: name, microseconds, decimal digits that a fraction may have.
-const UNITS: [(&str, u64, usize); 3] = [("us", 1, 0), ("ms", 1_000, 3), ("s", 1_000_000, 6)];
+pub const UNITS: [(&str, u64, usize); 3] = [("us", 1, 0), ("ms", 1_000, 3), ("s", 1_000_000, 6)];
 
 /// Microseconds of a text like `3ms` or `0.5s`: digits, optionally a fraction, then the unit.
 /// Values beyond 64 bits saturate; every key's range is far below.
