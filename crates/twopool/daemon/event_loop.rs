@@ -47,7 +47,9 @@ pub enum Event {
     /// The worker has read the policy.
     Loaded(Outcome),
     /// The worker has published the policy that it was given.
-    Published(io::Result<()>, Report),
+    Published(io::Result<()>),
+    /// The worker proved what there is to prove of the policy that was loaded last.
+    Proved(Report),
     /// End; says who wants it.
     Stop(&'static str),
 }
@@ -137,7 +139,8 @@ impl<E: Engine> Daemon<E> {
                 }
                 Some(Event::Request { request, reply }) => self.answer(&request, reply),
                 Some(Event::Loaded(outcome)) => self.loaded(outcome),
-                Some(Event::Published(result, report)) => self.published(result, report),
+                Some(Event::Published(result)) => self.published(result),
+                Some(Event::Proved(report)) => self.proved(report),
                 Some(Event::Stop(who)) => return self.stopped(who),
                 None => {}
             }

@@ -30,16 +30,15 @@ pub enum Job {
         /// A set with this hash needs no look: it was seen and nobody asks for it.
         seen: Option<String>,
     },
-    /// Make an image, its epoch set, the policy in force; and only then prove what `check` proves,
-    /// so that threads need not wait for it.
+    /// Make an image, its epoch set, the policy in force.
     Publish {
-        /// Where; nowhere if no scheduler is attached, or if the policy is in force already.
-        slot: Option<Arc<dyn Publish>>,
+        /// Where.
+        slot: Arc<dyn Publish>,
         /// What.
         image: Box<Image>,
-        /// What it was made from.
-        compiled: Box<Compiled>,
     },
+    /// Prove what `check` proves of a policy that is in force. Comes last: threads need not wait.
+    Prove(Box<Compiled>),
 }
 
 /// A policy that can be loaded.
@@ -84,21 +83,15 @@ pub enum Outcome {
 /// Runs until the job channel closes.
 pub fn run_worker(location: &Location, jobs: &Receiver<Job>, events: &Sender<Event>) {
     for job in jobs {
-        let event = match job {
-            Job::Load { seen } => Event::Loaded(load(location, seen.as_deref())),
-            Job::Publish {
-                slot,
-                image,
-                mut compiled,
-            } => {
-                let result = slot.map_or(Ok(()), |slot| slot.publish(&image));
-                if result.is_ok() {
-                    compiled.prove();
-                }
-                Event::Published(result, Report::of(&compiled, false))
+        let told = match job {
+            Job::Load { seen } => events.send(Event::Loaded(load(location, seen.as_deref()))),
+            Job::Publish { slot, image } => events.send(Event::Published(slot.publish(&image))),
+            Job::Prove(mut compiled) => {
+                compiled.prove();
+                events.send(Event::Proved(Report::of(&compiled, false)))
             }
         };
-        if events.send(event).is_err() {
+        if told.is_err() {
             break;
         }
     }

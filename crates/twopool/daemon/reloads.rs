@@ -8,6 +8,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
+use twopool_policy::compile::Compiled;
 use twopool_telemetry::ReloadResult;
 
 use super::event_loop::{Daemon, Engine};
@@ -25,7 +26,9 @@ pub(super) struct Reloading {
     /// The worker has a `Job::Load`.
     pub(super) loading: bool,
     /// Published, not confirmed.
-    pub(super) publishing: Option<Publishing>,
+    pub(super) publishing: Option<Candidate>,
+    /// In force, and the worker has a `Job::Prove`: what to answer when that is done.
+    proving: Option<ReloadResult>,
     /// Clients who wait for the outcome of this one.
     waiting: Vec<Sender<Response>>,
     /// Asked for since the reading began: another one must follow, and must not be skipped.
@@ -33,13 +36,6 @@ pub(super) struct Reloading {
     waiting_again: Vec<Sender<Response>>,
     /// The files changed since the reading began: another look, which may find nothing new.
     look_again: bool,
-}
-
-/// A policy that the worker has a `Job::Publish` for.
-pub(super) struct Publishing {
-    candidate: Candidate,
-    /// It is in force already; only the proofs are wanted.
-    unchanged: bool,
 }
 
 impl<E: Engine> Daemon<E> {
@@ -64,7 +60,13 @@ impl<E: Engine> Daemon<E> {
     }
 
     fn is_reloading(&self) -> bool {
-        self.reloading.loading || self.reloading.publishing.is_some()
+        let Reloading {
+            loading,
+            publishing,
+            proving,
+            ..
+        } = &self.reloading;
+        *loading || publishing.is_some() || proving.is_some()
     }
 
     fn load(&mut self, seen: Option<String>) {
@@ -123,42 +125,35 @@ impl<E: Engine> Daemon<E> {
     }
 
     fn valid(&mut self, mut candidate: Candidate) {
-        let compiled = candidate
-            .unproven
-            .take()
-            .expect("a policy that was loaded is proved once");
-        let unchanged = self.policies.is_active(&candidate);
-        // Ejected: there is no slot, and the next scheduler starts under it.
-        let mut slot = None;
-        if !unchanged {
-            let epoch = self.policies.take_epoch();
-            candidate.image.set_epoch(epoch);
-            self.open_accounts(epoch, candidate.rules.clone());
-            slot = self.engine.slot();
+        if self.policies.is_active(&candidate) {
+            info!("the policy is unchanged");
+            self.policies
+                .keep(candidate.report.diagnostics(), clock::now());
+            return self.prove(candidate.unproven, ReloadResult::Unchanged);
         }
-        self.give(Job::Publish {
-            slot,
-            image: Box::new(candidate.image.clone()),
-            compiled,
-        });
-        self.reloading.publishing = Some(Publishing {
-            candidate,
-            unchanged,
-        });
+        let epoch = self.policies.take_epoch();
+        candidate.image.set_epoch(epoch);
+        self.open_accounts(epoch, candidate.rules.clone());
+        match self.engine.slot() {
+            Some(slot) => {
+                self.give(Job::Publish {
+                    slot,
+                    image: Box::new(candidate.image.clone()),
+                });
+                self.reloading.publishing = Some(candidate);
+            }
+            // Ejected: the next scheduler starts under it.
+            None => self.applied(candidate),
+        }
     }
 
-    pub(super) fn published(&mut self, result: io::Result<()>, report: Report) {
-        let Publishing {
-            mut candidate,
-            unchanged,
-        } = self
+    pub(super) fn published(&mut self, result: io::Result<()>) {
+        let candidate = self
             .reloading
             .publishing
             .take()
             .expect("only this loop has policies published");
-        candidate.report = report;
         match result {
-            Ok(()) if unchanged => self.unchanged(candidate.report),
             Ok(()) => self.applied(candidate),
             Err(error) => {
                 error!(%error, "the kernel did not take the policy; the one in force stays");
@@ -171,30 +166,27 @@ impl<E: Engine> Daemon<E> {
         }
     }
 
-    fn unchanged(&mut self, report: Report) {
-        info!("the policy is unchanged");
-        self.policies.keep(report.diagnostics(), clock::now());
-        self.settled(
-            Some(ReloadResult::Unchanged),
-            Some(report.document),
-            report.text,
-        );
+    fn applied(&mut self, mut candidate: Candidate) {
+        info!(epoch = candidate.image.epoch(), hash = %candidate.hash, rules = candidate.rules.len(), "policy applied");
+        let unproven = candidate.unproven.take();
+        self.policies.apply(candidate, clock::now(), Instant::now());
+        self.prove(unproven, ReloadResult::Applied);
     }
 
-    fn applied(&mut self, candidate: Candidate) {
-        info!(epoch = candidate.image.epoch(), hash = %candidate.hash, rules = candidate.rules.len(), "policy applied");
-        if candidate.report.warnings > 0 {
-            warn!(
-                "the policy has warnings:\n{}",
-                candidate.report.text.trim_end()
-            );
+    fn prove(&mut self, unproven: Option<Box<Compiled>>, result: ReloadResult) {
+        self.reloading.proving = Some(result);
+        self.give(Job::Prove(
+            unproven.expect("a policy is proved once, after it was loaded"),
+        ));
+    }
+
+    pub(super) fn proved(&mut self, report: Report) {
+        let result = self.reloading.proving.take();
+        if report.warnings > 0 && result == Some(ReloadResult::Applied) {
+            warn!("the policy has warnings:\n{}", report.text.trim_end());
         }
-        let (document, text) = (
-            candidate.report.document.clone(),
-            candidate.report.text.clone(),
-        );
-        self.policies.apply(candidate, clock::now(), Instant::now());
-        self.settled(Some(ReloadResult::Applied), Some(document), text);
+        self.policies.found(report.diagnostics());
+        self.settled(result, Some(report.document), report.text);
     }
 
     /// A reload is over: tells who waited, and starts the next one if one was asked for.

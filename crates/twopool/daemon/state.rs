@@ -122,6 +122,16 @@ impl Policies {
         });
     }
 
+    /// All findings of the last reload, where loading had given some of them.
+    pub fn found(&mut self, diagnostics: Vec<serde_json::Value>) {
+        use ReloadResult::{Applied, Unchanged};
+        if let Some(last) = &mut self.last_reload
+            && matches!(last.result, Applied | Unchanged)
+        {
+            last.diagnostics = diagnostics;
+        }
+    }
+
     /// The kernel ejected the scheduler. If the active policy is on probation: the one before,
     /// to be put in force instead; the active one's hash is marked.
     pub fn take_fallback(&mut self, now: Instant) -> Option<Candidate> {
