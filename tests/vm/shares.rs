@@ -26,7 +26,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 
 /// An emulated CPU that its host stops for a second runs whoever it runs for a second: that window
 /// says nothing. A scheduler that is wrong is so in every window.
-const WINDOWS: usize = 3;
+const WINDOWS: usize = 5;
 
 fn pools(critical: u32, background: u32) -> String {
     format!(
