@@ -10,7 +10,7 @@ use crate::image::{
     IMAGE_ABI, Image, MAX_ALTS, MAX_BOUNDS, MAX_DFAS, MAX_EXACT_NAMES, MAX_NAME_UNITS,
     MAX_PATH_UNITS, MAX_ROW_WORDS, RULE_HINTS, RULE_SLOTS, UNIT_SHIFTS, offset, size,
 };
-use crate::policy::{Pool, Sched};
+use crate::policy::Pool;
 use crate::thread::{Thread, cut};
 
 /// What the image decides about a thread.
@@ -30,11 +30,7 @@ pub struct Class {
 
 /// The bits of `struct thread_key`: flags in 0..=3, nice + 20 in 8..=13, hint level in 16..=25.
 pub fn thread_key(thread: &Thread) -> u32 {
-    let sched = match thread.sched {
-        Sched::Normal => 0,
-        Sched::Batch => 1,
-        Sched::Idle => 2,
-    };
+    let sched = thread.sched as u32;
     let flags = u32::from(thread.kthread) | u32::from(thread.leader) << 1 | sched << 2;
     let nice = (i32::from(thread.nice) + 20) as u32 & 63;
     flags | nice << 8 | (u32::from(thread.hint) & 1023) << 16

@@ -181,6 +181,19 @@ pub struct Conditions {
     pub hint: Option<NumberCondition>,
 }
 
+impl Conditions {
+    /// The patterns of `thread`, `process` or `cgroup`; none where the key is absent.
+    pub fn patterns(&self, key: &str) -> &[Pattern] {
+        let patterns = match key {
+            "thread" => self.thread.as_ref().map(|c| &c.patterns),
+            "process" => self.process.as_ref().map(|c| &c.patterns),
+            "cgroup" => self.cgroup.as_ref().map(|c| &c.patterns),
+            _ => unreachable!("`{key}` has no patterns"),
+        };
+        patterns.map_or(&[], Vec::as_slice)
+    }
+}
+
 /// Scheduling policy as rules see it (SCHED_EXT counts as normal).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sched {
@@ -193,6 +206,9 @@ pub enum Sched {
 }
 
 impl Sched {
+    /// In the order of their numbers, which `struct thread_key` holds: 0, 1, 2.
+    pub const ALL: [Sched; 3] = [Sched::Normal, Sched::Batch, Sched::Idle];
+
     /// As written in policies.
     pub fn as_str(self) -> &'static str {
         match self {

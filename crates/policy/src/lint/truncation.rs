@@ -20,16 +20,16 @@ const MAX_COMPARISONS: usize = 200_000;
 /// The two name conditions of a table, as written and as resolved.
 type Key = (
     fn(&ConditionOptions) -> Option<&[PatternOptions]>,
-    fn(&Conditions) -> Option<&[Pattern]>,
+    fn(&Conditions) -> &[Pattern],
 );
 const KEYS: [Key; 2] = [
     (
         |table| table.thread.as_deref(),
-        |table| table.thread.as_ref().map(|c| c.patterns.as_slice()),
+        |table| table.patterns("thread"),
     ),
     (
         |table| table.process.as_deref(),
-        |table| table.process.as_ref().map(|c| c.patterns.as_slice()),
+        |table| table.patterns("process"),
     ),
 ];
 
@@ -64,10 +64,10 @@ pub fn lint(files: &[Options], policy: &Policy, found: &mut Findings) {
 
 fn patterns_of(
     rule: &Rule,
-    resolved: fn(&Conditions) -> Option<&[Pattern]>,
+    resolved: fn(&Conditions) -> &[Pattern],
 ) -> impl Iterator<Item = &Pattern> {
     let tables = std::iter::once(&rule.all).chain(&rule.any);
-    let patterns = tables.filter_map(resolved).flatten();
+    let patterns = tables.flat_map(resolved);
     patterns.filter(|pattern| pattern.kind != PatternKind::Exact)
 }
 

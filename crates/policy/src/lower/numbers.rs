@@ -92,16 +92,13 @@ pub(super) fn flags(alternatives: &[Alternative], words: usize, rows: &mut Rows)
     let sched = Asked::new(alternatives, words, Field::Sched, |c| c.sched.as_ref());
     let mut ids = [0; 16];
     for (value, id) in ids.iter_mut().enumerate() {
-        let policy = match value >> 2 {
-            0 => Sched::Normal,
-            1 => Sched::Batch,
-            2 => Sched::Idle,
-            _ => break,
+        let Some(policy) = Sched::ALL.get(value >> 2) else {
+            break;
         };
         let mut row = row_of(&kthread, |wanted| *wanted == (value & 1 != 0));
         for other in [
             row_of(&leader, |wanted| *wanted == (value & 2 != 0)),
-            row_of(&sched, |wanted| wanted.contains(&policy)),
+            row_of(&sched, |wanted| wanted.contains(policy)),
         ] {
             row.iter_mut()
                 .zip(other)

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use super::solve::{Answer, Question, solve};
-use super::space::{Side, Space};
-use super::{TOTAL_STEPS, with_share};
+use super::TOTAL_STEPS;
+use super::question::Answer;
+use super::solve::solve_both;
+use super::space::Space;
 use crate::automaton::Work;
 use crate::eval::Class;
 use crate::image::Image;
@@ -121,43 +122,7 @@ fn pair(space: &mut Space, (from, to): (usize, usize), work: &mut Work) -> Answe
         space.sides[0].bits(|rule| rule < from),
         space.sides[1].bits(|rule| rule < to),
     ];
-    let (ways_from, ways_to) = (ways(&space.sides[0], from), ways(&space.sides[1], to));
-    let mut undecided = false;
-    for a in &ways_from {
-        for b in &ways_to {
-            let question = Question {
-                meets: a.meets.iter().chain(&b.meets).copied().collect(),
-                avoids: a.avoids.iter().chain(&b.avoids).copied().collect(),
-                blockers,
-            };
-            match with_share(work, |work| solve(space, &question, work)) {
-                Answer::Yes(thread) => return Answer::Yes(thread),
-                Answer::No(_) => {}
-                Answer::Undecided => undecided = true,
-            }
-        }
-    }
-    if undecided {
-        Answer::Undecided
-    } else {
-        Answer::No([[0; 8]; 2])
-    }
-}
-
-/// The alternatives of a rule as questions; the default asks nothing.
-fn ways(side: &Side, slot: usize) -> Vec<Question> {
-    let question = |meets, avoids| Question {
-        meets,
-        avoids,
-        blockers: [[0; 8]; 2],
-    };
-    if slot == side.policy.rules.len() {
-        return vec![question(Vec::new(), Vec::new())];
-    }
-    let alternatives = side.alternatives.iter().filter(|a| a.rule == slot);
-    alternatives
-        .map(|a| question(a.meets.clone(), a.avoids.into_iter().collect()))
-        .collect()
+    solve_both(space, [(0, from), (1, to)], blockers, work)
 }
 
 /// The difference as both images see it; `None` would be a fault of ours.

@@ -112,7 +112,7 @@ fn part(policy: &Policy, dead: &[&Dead]) -> Diagnostic {
                     dead.len() - 1
                 ));
             }
-            let pattern = &list(table, key)[index];
+            let pattern = &table.patterns(key)[index];
             let summary = format!(
                 "pattern `{}` of rule `{}` is unreachable",
                 pattern.text, rule.name
@@ -128,19 +128,10 @@ fn part(policy: &Policy, dead: &[&Dead]) -> Diagnostic {
     related(diagnostic.label(label).help(help), &blockers)
 }
 
-fn list<'a>(table: &'a Conditions, key: &str) -> &'a [Pattern] {
-    let patterns = match key {
-        "thread" => table.thread.as_ref().map(|c| &c.patterns),
-        "process" => table.process.as_ref().map(|c| &c.patterns),
-        _ => table.cgroup.as_ref().map(|c| &c.patterns),
-    };
-    patterns.map_or(&[], Vec::as_slice)
-}
-
 /// A pattern of a table, for its place.
 fn any_pattern(table: &Conditions) -> Option<&Pattern> {
     let mut keys = ["thread", "process", "cgroup"].into_iter();
-    keys.find_map(|key| list(table, key).first())
+    keys.find_map(|key| table.patterns(key).first())
 }
 
 fn rules<'a>(policy: &'a Policy, why: &Why) -> Vec<&'a Rule> {

@@ -3,8 +3,8 @@
 //! distinguishes two policies.
 //!
 //! `possible` says which threads there are, `space` turns policies into literals, `language` finds
-//! values of one dimension, `solve` finds threads. `reach`, `overlaps` and `diff` ask the questions,
-//! `findings` and `report` word the answers.
+//! values of one dimension, `question` says what is asked, `solve` finds threads. `reach`,
+//! `overlaps` and `diff` ask the questions, `findings` and `report` word the answers.
 //!
 //! Invariant: never a false "unreachable". A thread that is given out was classified by the image
 //! first; what does not fit the budget is undecided and said to be. The budget counts steps, so
@@ -16,6 +16,7 @@ mod findings;
 mod language;
 mod overlaps;
 mod possible;
+mod question;
 mod reach;
 mod report;
 mod solve;

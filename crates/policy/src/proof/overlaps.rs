@@ -1,9 +1,9 @@
 //! Threads that rules of both pools claim: the order of the rules decides about them.
 
-use super::reach::Prover;
-use super::solve::{Answer, Question, solve};
+use super::question::Answer;
+use super::solve::solve_both;
 use super::space::Space;
-use super::{TOTAL_STEPS, Verdict, with_share};
+use super::{Reach, TOTAL_STEPS, Verdict};
 use crate::automaton::Work;
 use crate::image::Image;
 use crate::policy::Policy;
@@ -30,72 +30,45 @@ pub struct Overlaps {
 }
 
 /// Finds every pair of rules of different pools of which the earlier one takes a thread that the
-/// later one would take too.
-pub fn overlaps(policy: &Policy, image: &Image) -> Overlaps {
+/// later one would take too. What is known to be out of reach is not looked for again.
+pub fn overlaps(policy: &Policy, image: &Image, reach: &Reach) -> Overlaps {
     let mut out = Overlaps::default();
     let rules = policy.rules.len();
     let pools: Vec<_> = policy.rules.iter().map(|rule| rule.pool).collect();
-    let Ok(space) = Space::new(&[(policy, image)]) else {
+    let Ok(mut space) = Space::new(&[(policy, image)]) else {
         out.undecided = (0..rules)
             .map(|i| (0..i).filter(|j| pools[i] != pools[*j]).count())
             .sum();
         return out;
     };
-    let mut prover = Prover::new(space);
     let mut work = Work::new(TOTAL_STEPS);
     for winner in 0..rules {
-        if let Verdict::Unreachable(_) = prover.rule(winner) {
+        if let Verdict::Unreachable(_) = reach.rules[winner] {
             continue;
         }
+        let blockers = [space.sides[0].bits(|rule| rule < winner), [0; 8]];
         for loser in winner + 1..rules {
             if pools[winner] == pools[loser] {
                 continue;
             }
-            match pair(&mut prover.space, winner, loser, &mut work) {
-                Answer::Yes(witness) => out.found.push(Overlap {
-                    winner,
-                    loser,
-                    witness: *witness,
-                }),
+            match solve_both(&mut space, [(0, winner), (0, loser)], blockers, &mut work) {
+                Answer::Yes(witness) => {
+                    let taken_by = usize::from(space.sides[0].classify(&witness).rule);
+                    debug_assert_eq!(taken_by, winner + 1, "the witness is {witness:?}");
+                    if taken_by == winner + 1 {
+                        out.found.push(Overlap {
+                            winner,
+                            loser,
+                            witness: *witness,
+                        });
+                    } else {
+                        out.undecided += 1;
+                    }
+                }
                 Answer::No(_) => {}
                 Answer::Undecided => out.undecided += 1,
             }
         }
     }
     out
-}
-
-fn pair(space: &mut Space, winner: usize, loser: usize, work: &mut Work) -> Answer {
-    let blockers = [space.sides[0].bits(|rule| rule < winner), [0; 8]];
-    let of = |rule: usize| {
-        let alternatives = space.sides[0].alternatives.iter();
-        alternatives.filter(move |alternative| alternative.rule == rule)
-    };
-    let questions: Vec<Question> = of(winner)
-        .flat_map(|a| of(loser).map(move |b| (a, b)))
-        .map(|(a, b)| Question {
-            meets: a.meets.iter().chain(&b.meets).copied().collect(),
-            avoids: a.avoids.into_iter().chain(b.avoids).collect(),
-            blockers,
-        })
-        .collect();
-    let mut undecided = false;
-    for question in questions {
-        match with_share(work, |work| solve(space, &question, work)) {
-            Answer::Yes(thread) => {
-                if usize::from(space.sides[0].classify(&thread).rule) == winner + 1 {
-                    return Answer::Yes(thread);
-                }
-                debug_assert!(false, "rule {winner} does not take its witness {thread:?}");
-                undecided = true;
-            }
-            Answer::No(_) => {}
-            Answer::Undecided => undecided = true,
-        }
-    }
-    if undecided {
-        Answer::Undecided
-    } else {
-        Answer::No([[0; 8]; 2])
-    }
 }

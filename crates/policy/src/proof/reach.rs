@@ -1,6 +1,7 @@
 //! Which rules, `any` tables and patterns take some thread.
 
-use super::solve::{Alternatives, Answer, Question, holds_on_paper, join, solve};
+use super::question::{Alternatives, Answer, Question, join};
+use super::solve::{holds_on_paper, solve};
 use super::space::{Literal, Space};
 use super::{QUESTION_STEPS, TOTAL_STEPS, with_share};
 use crate::automaton::Work;
@@ -93,13 +94,13 @@ pub fn reach(policy: &Policy, image: &Image) -> Reach {
 }
 
 /// Asks about one policy, with a budget for all questions.
-pub(super) struct Prover<'a> {
-    pub space: Space<'a>,
+struct Prover<'a> {
+    space: Space<'a>,
     work: Work,
 }
 
 impl<'a> Prover<'a> {
-    pub fn new(space: Space<'a>) -> Self {
+    fn new(space: Space<'a>) -> Self {
         Self {
             space,
             work: Work::new(TOTAL_STEPS),
@@ -113,7 +114,7 @@ impl<'a> Prover<'a> {
     }
 
     /// Whether some thread reaches a rule.
-    pub fn rule(&mut self, rule: usize) -> Verdict {
+    fn rule(&mut self, rule: usize) -> Verdict {
         self.verdict(rule, None, |_| true)
     }
 
@@ -182,13 +183,13 @@ impl<'a> Prover<'a> {
         chosen: &impl Fn(usize) -> bool,
         blockers: Alternatives,
     ) -> Vec<Question> {
-        let alternatives = self.space.sides[0].alternatives.iter();
+        let alternatives = self.space.sides[0].of_rule(rule);
         alternatives
-            .filter(|alternative| alternative.rule == rule && chosen(alternative.any_index))
-            .map(|alternative| Question {
-                meets: alternative.meets.iter().copied().chain(also).collect(),
-                avoids: alternative.avoids.into_iter().collect(),
-                blockers,
+            .filter(|(_, alternative)| chosen(alternative.any_index))
+            .map(|(_, alternative)| {
+                let mut question = Question::of([alternative], blockers);
+                question.meets.extend(also);
+                question
             })
             .collect()
     }
@@ -301,27 +302,15 @@ impl<'a> Prover<'a> {
         witness: &Thread,
         found: &mut Reach,
     ) {
-        let lists: [(Field, &'static str, Option<&'a Vec<Pattern>>); 3] = [
-            (
-                Field::Thread,
-                "thread",
-                table.thread.as_ref().map(|c| &c.patterns),
-            ),
-            (
-                Field::Process,
-                "process",
-                table.process.as_ref().map(|c| &c.patterns),
-            ),
-            (
-                Field::Cgroup,
-                "cgroup",
-                table.cgroup.as_ref().map(|c| &c.patterns),
-            ),
-        ];
-        for (field, key, patterns) in lists {
-            let Some(patterns) = patterns.filter(|patterns| patterns.len() > 1) else {
+        for (field, key) in [
+            (Field::Thread, "thread"),
+            (Field::Process, "process"),
+            (Field::Cgroup, "cgroup"),
+        ] {
+            let patterns = table.patterns(key);
+            if patterns.len() < 2 {
                 continue;
-            };
+            }
             for (index, pattern) in patterns.iter().enumerate() {
                 if self.guess(rule, any, field, pattern, witness) {
                     continue;
@@ -370,11 +359,8 @@ impl<'a> Prover<'a> {
         }
         let side = &self.space.sides[0];
         let alive = side.alive(&thread);
-        let mut taking = side.alternatives.iter().enumerate();
-        let taken = taking.any(|(i, alternative)| {
-            alive[i / 64] >> (i % 64) & 1 != 0
-                && alternative.rule == rule
-                && any.is_none_or(|any| any == alternative.any_index)
+        let taken = side.of_rule(rule).any(|(i, alternative)| {
+            alive[i / 64] >> (i % 64) & 1 != 0 && any.is_none_or(|any| any == alternative.any_index)
         });
         taken && self.is_confirmed(rule, &thread)
     }

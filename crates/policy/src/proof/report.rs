@@ -59,7 +59,7 @@ pub struct OverlapView {
 impl Report {
     /// Of a compiled policy and what was found out about its rules.
     pub fn new(policy: &Policy, image: &Image, reach: &Reach) -> Self {
-        let Overlaps { found, undecided } = overlaps(policy, image);
+        let Overlaps { found, undecided } = overlaps(policy, image, reach);
         Self {
             rules: reach
                 .rules

@@ -1,5 +1,4 @@
-//! Questions about threads: is there one that meets these literals and that none of those
-//! alternatives takes?
+//! Answers questions about threads.
 //!
 //! A thread is proposed dimension by dimension and shown to the evaluator. If an alternative takes
 //! it that must not, one of that alternative's literals has to fail: each is tried, which adds a
@@ -10,41 +9,14 @@
 
 use super::language::Exhausted;
 use super::possible::{Kind, is_possible};
-use super::space::{Alternative, Literal, Space, sched_of};
+use super::question::{Alternatives, Answer, Question, first_yes, join};
+use super::space::{Alternative, Literal, Space};
+use super::with_share;
 use crate::automaton::Work;
 use crate::eval::Row;
 use crate::lower::Field;
+use crate::policy::Sched;
 use crate::thread::Thread;
-
-/// Alternatives, by policy.
-pub(super) type Alternatives = [Row; 2];
-
-/// What is asked.
-#[derive(Debug, Clone)]
-pub(super) struct Question {
-    pub meets: Vec<Literal>,
-    pub avoids: Vec<Literal>,
-    /// None of these may take the thread.
-    pub blockers: Alternatives,
-}
-
-/// What is answered.
-#[derive(Debug, Clone)]
-pub(super) enum Answer {
-    /// This thread does it.
-    Yes(Box<Thread>),
-    /// No thread does, because of these blockers; of none, if what is asked contradicts itself.
-    No(Alternatives),
-    /// The work was used up first.
-    Undecided,
-}
-
-/// Both sets together.
-pub(super) fn join(into: &mut Alternatives, other: &Alternatives) {
-    for (mine, theirs) in into.iter_mut().flatten().zip(other.iter().flatten()) {
-        *mine |= theirs;
-    }
-}
 
 /// Who wanted a constraint: the question, or an alternative (policy, index) that must not take.
 type Origin = Option<(usize, usize)>;
@@ -85,38 +57,39 @@ const NUMBERS: [(Field, usize); 7] = [
 
 /// Answers a question. First among leaders, whose two names are one, then among other threads.
 pub(super) fn solve(space: &mut Space, question: &Question, work: &mut Work) -> Answer {
-    let mut blamed = Alternatives::default();
-    let mut undecided = false;
-    for kind in [Kind::Leader, Kind::Other] {
-        let mut search = Search {
-            space,
-            work,
-            kind,
-            blockers: question.blockers,
-            dimensions: std::array::from_fn(|_| Dimension::default()),
-        };
-        match search.begin(question) {
-            Answer::Yes(thread) => return Answer::Yes(thread),
-            Answer::No(core) => join(&mut blamed, &core),
-            Answer::Undecided => undecided = true,
+    let kinds = [Kind::Leader, Kind::Other].into_iter();
+    first_yes(kinds.map(|kind| Search::new(space, work, kind, question.blockers).begin(question)))
+}
+
+/// Whether some thread meets two rules, each given by its policy and its index there, and none of
+/// the blockers. The index behind the last rule is the default, which asks nothing.
+pub(super) fn solve_both(
+    space: &mut Space,
+    rules: [(usize, usize); 2],
+    blockers: Alternatives,
+    work: &mut Work,
+) -> Answer {
+    let [first, second] = rules.map(|(side, rule)| -> Vec<Option<(usize, usize)>> {
+        let policy = &space.sides[side];
+        match rule == policy.policy.rules.len() {
+            true => vec![None],
+            false => policy.of_rule(rule).map(|(i, _)| Some((side, i))).collect(),
         }
-    }
-    if undecided {
-        Answer::Undecided
-    } else {
-        Answer::No(blamed)
-    }
+    });
+    let ways = first
+        .iter()
+        .flat_map(|a| second.iter().map(move |b| [*a, *b]));
+    first_yes(ways.map(|way| {
+        let met = way.iter().flatten();
+        let met = met.map(|(side, index)| &space.sides[*side].alternatives[*index]);
+        let question = Question::of(met, blockers);
+        with_share(work, |work| solve(space, &question, work))
+    }))
 }
 
 /// Whether a question without blockers would be answered by a thread that no kernel shows.
 pub(super) fn holds_on_paper(space: &mut Space, question: &Question, work: &mut Work) -> bool {
-    let mut search = Search {
-        space,
-        work,
-        kind: Kind::Any,
-        blockers: Alternatives::default(),
-        dimensions: std::array::from_fn(|_| Dimension::default()),
-    };
+    let mut search = Search::new(space, work, Kind::Any, Alternatives::default());
     matches!(search.begin(question), Answer::Yes(_))
 }
 
@@ -128,7 +101,22 @@ struct Search<'s, 'a> {
     dimensions: [Dimension; DIMENSIONS],
 }
 
-impl Search<'_, '_> {
+impl<'s, 'a> Search<'s, 'a> {
+    fn new(
+        space: &'s mut Space<'a>,
+        work: &'s mut Work,
+        kind: Kind,
+        blockers: Alternatives,
+    ) -> Self {
+        Self {
+            space,
+            work,
+            kind,
+            blockers,
+            dimensions: std::array::from_fn(|_| Dimension::default()),
+        }
+    }
+
     fn begin(&mut self, question: &Question) -> Answer {
         let literals = question.meets.iter().map(|literal| (*literal, true));
         let avoided = question.avoids.iter().map(|literal| (*literal, false));
@@ -329,7 +317,7 @@ impl Search<'_, '_> {
             nice: number(5) as i8 - 20,
             kthread: number(6) != 0,
             leader: number(7) != 0,
-            sched: sched_of(number(8)),
+            sched: Sched::ALL[number(8) as usize],
             hint: number(9) as u16,
         }
     }

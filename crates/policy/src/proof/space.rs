@@ -12,7 +12,7 @@ use crate::automaton::{Domain, WORK, Work};
 use crate::eval::{Class, Row};
 use crate::image::Image;
 use crate::lower::{Field, alternatives};
-use crate::policy::{Conditions, NumberCondition, Pattern, Policy, Sched, UNKNOWN_ID_BASE};
+use crate::policy::{Conditions, NumberCondition, Pattern, Policy, UNKNOWN_ID_BASE};
 use crate::thread::Thread;
 
 /// One condition on one dimension. Names of threads and processes share their conditions.
@@ -53,6 +53,12 @@ impl Side<'_> {
             row[index / 64] |= u64::from(rules(alternative.rule)) << (index % 64);
         }
         row
+    }
+
+    /// The alternatives of a rule, with their indices.
+    pub fn of_rule(&self, rule: usize) -> impl Iterator<Item = (usize, &Alternative)> {
+        let all = self.alternatives.iter().enumerate();
+        all.filter(move |(_, alternative)| alternative.rule == rule)
     }
 
     /// A thread as this policy numbers its users and groups.
@@ -102,13 +108,8 @@ impl<'a> Space<'a> {
                 .flat_map(|(policy, _)| &policy.rules)
                 .flat_map(|rule| std::iter::once(&rule.all).chain(&rule.any).chain(&rule.not))
         };
-        let names = tables().flat_map(|c| {
-            c.thread
-                .iter()
-                .chain(&c.process)
-                .flat_map(|names| &names.patterns)
-        });
-        let paths = tables().flat_map(|c| c.cgroup.iter().flat_map(|paths| &paths.patterns));
+        let names = tables().flat_map(|c| c.patterns("thread").iter().chain(c.patterns("process")));
+        let paths = tables().flat_map(|c| c.patterns("cgroup"));
         let mut work = Work::new(WORK);
         let mut space = Self {
             sides: Vec::new(),
@@ -160,18 +161,9 @@ impl<'a> Space<'a> {
         const PRESENT: &str = "alternatives name fields that are there";
         let one = |value: u64| vec![(value, value)];
         let condition = match field {
-            Field::Thread => {
-                let names = table.thread.as_ref().expect(PRESENT);
-                self.names.condition(names.patterns.iter())
-            }
-            Field::Process => {
-                let names = table.process.as_ref().expect(PRESENT);
-                self.names.condition(names.patterns.iter())
-            }
-            Field::Cgroup => {
-                let paths = table.cgroup.as_ref().expect(PRESENT);
-                self.paths.condition(paths.patterns.iter())
-            }
+            Field::Thread => self.names.condition(table.patterns("thread").iter()),
+            Field::Process => self.names.condition(table.patterns("process").iter()),
+            Field::Cgroup => self.paths.condition(table.patterns("cgroup").iter()),
             Field::User => {
                 let ids = table.user.as_ref().expect(PRESENT);
                 self.number(renumbered(ids, &side.users))
@@ -189,7 +181,7 @@ impl<'a> Space<'a> {
                 self.number(
                     policies
                         .iter()
-                        .flat_map(|s| one(sched_number(*s)))
+                        .flat_map(|sched| one(*sched as u64))
                         .collect(),
                 )
             }
@@ -253,24 +245,6 @@ impl<'a> Space<'a> {
                 .collect()
         };
         Numbers::of(field, kind, unknown as u64).find(&sets(meets), &sets(avoids))
-    }
-}
-
-/// `sched` as a number.
-pub(super) fn sched_number(sched: Sched) -> u64 {
-    match sched {
-        Sched::Normal => 0,
-        Sched::Batch => 1,
-        Sched::Idle => 2,
-    }
-}
-
-/// The same way back.
-pub(super) fn sched_of(number: u64) -> Sched {
-    match number {
-        0 => Sched::Normal,
-        1 => Sched::Batch,
-        _ => Sched::Idle,
     }
 }
 

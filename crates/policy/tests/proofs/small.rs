@@ -100,7 +100,7 @@ fn overlaps_equal_brute_force_on_small_languages() {
                 }
             }
         }
-        let found = overlaps(policy, image);
+        let found = overlaps(policy, image, &out.reach);
         assert_eq!(found.undecided, 0, "seed {seed}");
         for overlap in &found.found {
             let t = &overlap.witness;
