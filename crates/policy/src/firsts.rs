@@ -11,6 +11,8 @@ use std::collections::HashMap;
 
 use toml_parser::parser::{Event, EventKind, RecursionGuard, parse_document};
 
+use crate::text::beginning;
+
 /// As deep as the parser of the tree goes; the walk recurses with the text.
 pub const MAX_DEPTH: u32 = 80;
 /// Components of a key's name that a message shows, the last ones: no key of ours has more.
@@ -90,10 +92,7 @@ impl<'a> Firsts<'a> {
 fn shown(word: &str) -> String {
     match word.len() {
         0..=MAX_SHOWN_BYTES => word.to_owned(),
-        _ => {
-            let whole = (0..=MAX_SHOWN_BYTES).rfind(|at| word.is_char_boundary(*at));
-            format!("{}..", &word[..whole.unwrap_or(0)])
-        }
+        _ => format!("{}..", beginning(word, MAX_SHOWN_BYTES)),
     }
 }
 

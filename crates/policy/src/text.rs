@@ -30,9 +30,42 @@ pub fn push_hex(out: &mut String, byte: u8) {
     write!(out, "\\x{byte:02x}").expect("a string takes every write");
 }
 
+/// Whether a text is digits, perhaps behind a sign: a number and nobody's name.
+pub fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// The beginning of a text: at most so many bytes, in whole characters.
+pub(crate) fn beginning(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rfind(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn beginnings_are_whole_characters() {
+        let all: Vec<&str> = (0..5).map(|most| beginning("t\u{f6}x", most)).collect();
+        assert_eq!(all, ["", "t", "t", "t\u{f6}", "t\u{f6}x"]);
+        assert_eq!(beginning("", 3), "");
+    }
+
+    #[test]
+    fn numbers_are_told_from_names() {
+        assert!(
+            ["0", "-1", "+7", "00", "99999999999999999999"]
+                .iter()
+                .all(|text| is_number(text))
+        );
+        assert!(
+            !["", "-", "--1", "1a", "a", " 1"]
+                .iter()
+                .any(|text| is_number(text))
+        );
+    }
 
     #[test]
     fn every_byte_survives_as_text() {

@@ -11,6 +11,7 @@ use twopool_policy::limits::MAX_ID;
 use twopool_policy::naive::NaiveRegexes;
 use twopool_policy::policy::{Policy, Sched};
 use twopool_policy::resolve::{group_id, user_id};
+use twopool_policy::text::is_number;
 use twopool_policy::thread::{Thread, cut};
 
 use super::{explain_list, valid_policy};
@@ -106,18 +107,14 @@ fn simulated_thread(name: &[u8], args: &Simulated, policy: &Policy) -> Result<Th
     if let Some(path) = &args.cgroup {
         thread.cgroup = normalised(&path.clone().into_vec());
     }
-    let id = |text: &str, by_name: fn(&Policy, &str) -> u64| {
-        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-        let is_name = digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit());
-        match text.parse::<i64>() {
-            Ok(id @ 0..=MAX_ID) => Ok(id as u64),
-            _ if is_name => Ok(by_name(policy, text)),
-            _ => Err(Failure::new(
-                Exit::Usage,
-                "usage",
-                format!("{text} is no id: not within 0 to {MAX_ID}"),
-            )),
-        }
+    let id = |text: &str, by_name: fn(&Policy, &str) -> u64| match text.parse::<i64>() {
+        Ok(id @ 0..=MAX_ID) => Ok(id as u64),
+        _ if !is_number(text) => Ok(by_name(policy, text)),
+        _ => Err(Failure::new(
+            Exit::Usage,
+            "usage",
+            format!("{text} is no id: not within 0 to {MAX_ID}"),
+        )),
     };
     if let Some(user) = &args.user {
         thread.user = id(user, |policy, name| user_id(policy, &HostNames, name))?;

@@ -88,6 +88,13 @@ note_kinds! {
     Dropped "dropped" "dropped, because a policy has nothing like it";
 }
 
+/// What is wrong with a text that is not JSON; the place is for the caller to tell.
+fn json_fault(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let what = message.split(" at line ").next().unwrap_or_default();
+    format!("not JSON: {what}")
+}
+
 /// Notes as they are found.
 #[derive(Debug, Default)]
 struct Notes(Vec<Note>);

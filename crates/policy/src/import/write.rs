@@ -8,6 +8,7 @@ use twopool_diag::printable;
 
 use crate::limits::MAX_RULE_NAME_BYTES;
 use crate::policy::Pool;
+use crate::text::beginning;
 
 /// A rule as it will be written.
 #[derive(Debug, Clone)]
@@ -72,11 +73,6 @@ impl Policy {
     pub fn finish(self) -> (String, usize) {
         (self.text, self.rules)
     }
-}
-
-/// A text for a comment behind a value.
-pub fn one_line(text: &str) -> String {
-    printable(text).into_owned()
 }
 
 fn comment(text: &mut String, line: &str) {
@@ -148,21 +144,13 @@ impl Names {
                 _ => format!(" ({number})"),
             };
             let room = MAX_RULE_NAME_BYTES - end.len();
-            let name = format!("{}{end}", cut(wanted, room));
+            let name = format!("{}{end}", beginning(wanted, room));
             if self.0.insert(name.clone()) {
                 return name;
             }
         }
         unreachable!("there are more numbers than rules")
     }
-}
-
-/// The beginning of a text, in whole characters.
-fn cut(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at));
-    &text[..end.unwrap_or(0)]
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::keys::{self, Key, Kind};
 use crate::limits::{MAX_CPU_COUNT, MAX_ID};
 use crate::policy::{Cpus, Pool};
 use crate::syntax::span;
+use crate::text::is_number;
 use std::ops::Range;
 
 impl Reader<'_> {
@@ -89,8 +90,7 @@ impl Reader<'_> {
     /// Refuses a number in quotes where a name may stand: no user is called `1000`, and `-1` is
     /// nobody's name but an id that does not exist.
     pub(super) fn refuse_quoted_id(&mut self, path: &str, text: &str, node: &Node<'_>) -> bool {
-        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        if !is_number(text) {
             return false;
         }
         match text.parse::<i64>() {

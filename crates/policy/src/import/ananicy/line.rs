@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::import::json_fault;
+
 /// A line that holds an object.
 #[derive(Debug)]
 pub struct Parsed {
@@ -145,9 +147,11 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
         Ok(Value::Object(object)) => object,
         Ok(_) => return Err("not a JSON object".to_owned()),
         Err(error) => {
-            let message = error.to_string();
-            let what = message.split(" at line ").next().unwrap_or_default();
-            return Err(format!("not JSON: {what} at column {}", error.column()));
+            return Err(format!(
+                "{} at column {}",
+                json_fault(&error),
+                error.column()
+            ));
         }
     };
     let rest = text[values.byte_offset()..].trim_start();

@@ -10,11 +10,13 @@ mod line;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
+use twopool_diag::printable;
+
 use crate::glob;
 use crate::policy::Pool;
 use crate::thread::{NAME_BYTES, cut};
 
-use super::write::{self, Names, Policy, Rule, string};
+use super::write::{Names, Policy, Rule, string};
 use super::{Imported, NoteKind, Notes, Source};
 use line::{Facts, Line, Parsed, Sched};
 
@@ -363,7 +365,7 @@ fn name_line(kept: &Kept, sources: &[Source]) -> String {
         })
         .collect();
     let origins = origins.join("; ");
-    format!("    {value},  # {}", write::one_line(&origins))
+    format!("    {value},  # {}", printable(&origins))
 }
 
 #[cfg(test)]

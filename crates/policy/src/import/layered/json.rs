@@ -4,6 +4,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::import::json_fault;
+
 /// One layer.
 #[derive(Debug)]
 pub struct Layer {
@@ -54,12 +56,8 @@ pub fn elements(bytes: &[u8]) -> (Vec<AtLine<Value>>, Option<AtLine<String>>) {
         match values.next() {
             Some(Ok(value)) => out.push((line(at), value)),
             Some(Err(error)) => {
-                let message = error.to_string();
-                let what = message.split(" at line ").next().unwrap_or_default();
-                return (
-                    out,
-                    Some((line(at) + error.line() - 1, format!("not JSON: {what}"))),
-                );
+                let fault = (line(at) + error.line() - 1, json_fault(&error));
+                return (out, Some(fault));
             }
             None => return (out, Some((line(at), "the array does not end".to_owned()))),
         }

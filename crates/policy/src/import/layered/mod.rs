@@ -96,10 +96,7 @@ impl Import<'_> {
         }
         let mut blocks = Vec::new();
         for (index, matchers) in layer.matches.iter().enumerate() {
-            match self.block(layer, line, index + 1, matchers, &mut comments) {
-                Some(block) => blocks.push(block),
-                None => continue,
-            }
+            blocks.extend(self.block(layer, line, index + 1, matchers, &mut comments));
         }
         if layer.template {
             let text = "its template makes layers of the cgroups that the host has when the scheduler starts";
@@ -136,24 +133,14 @@ impl Import<'_> {
         match block::read(matchers) {
             Verdict::Block(block) => {
                 if let Some(text) = &block.remark {
-                    self.notes.at(
-                        NoteKind::Changed,
-                        self.file,
-                        line,
-                        format!("`{}`: {text}", layer.name),
-                    );
+                    self.note(NoteKind::Changed, layer, line, text);
                     comments.push(format!("Block {number}: {text}."));
                 }
                 return Some(block);
             }
             Verdict::Malformed(text) => {
                 let text = format!("block {number}: {text}");
-                self.notes.at(
-                    NoteKind::Malformed,
-                    self.file,
-                    line,
-                    format!("`{}`: {text}", layer.name),
-                );
+                self.note(NoteKind::Malformed, layer, line, &text);
                 comments.push(format!("Malformed, left out: {text}."));
             }
             Verdict::Never(text) => {
@@ -173,13 +160,13 @@ impl Import<'_> {
         None
     }
 
+    fn note(&mut self, kind: NoteKind, layer: &Layer, line: usize, text: &str) {
+        let text = format!("`{}`: {text}", layer.name);
+        self.notes.at(kind, self.file, line, text);
+    }
+
     fn left_out(&mut self, layer: &Layer, line: usize, text: &str, comments: &mut Vec<String>) {
-        self.notes.at(
-            NoteKind::LeftOut,
-            self.file,
-            line,
-            format!("`{}`: {text}", layer.name),
-        );
+        self.note(NoteKind::LeftOut, layer, line, text);
         comments.push(format!("Left out: {text}."));
     }
 
@@ -202,12 +189,7 @@ impl Import<'_> {
             changed.push("Confined kept its threads on CPUs of their own; a pool's threads may use idle ones of the other".to_owned());
         }
         for text in changed {
-            self.notes.at(
-                NoteKind::Changed,
-                self.file,
-                line,
-                format!("`{}`: {text}", layer.name),
-            );
+            self.note(NoteKind::Changed, layer, line, &text);
             comments.push(format!("{text}."));
         }
         let dropped: Vec<&str> = layer
@@ -218,12 +200,7 @@ impl Import<'_> {
             .collect();
         if !dropped.is_empty() {
             let text = format!("no counterpart of {}", dropped.join(", "));
-            self.notes.at(
-                NoteKind::Dropped,
-                self.file,
-                line,
-                format!("`{}`: {text}", layer.name),
-            );
+            self.note(NoteKind::Dropped, layer, line, &text);
             comments.push(format!("Dropped: {text}."));
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::block::Verdict;
 use crate::import::write::string;
+use crate::text::push_hex;
 use crate::thread::NAME_BYTES;
 
 /// The questions as they were read.
@@ -89,7 +90,13 @@ fn none_of(texts: &[&[u8]]) -> String {
     for text in texts {
         by_first.entry(text[0]).or_default().push(&text[1..]);
     }
-    let heads: String = by_first.keys().map(|byte| in_class(*byte)).collect();
+    let mut heads = String::new();
+    for byte in by_first.keys() {
+        match byte.is_ascii_alphanumeric() {
+            true => heads.push(char::from(*byte)),
+            false => push_hex(&mut heads, *byte),
+        }
+    }
     let mut all = vec![format!("[^{heads}].*")];
     for (byte, rests) in by_first {
         if rests.iter().all(|rest| !rest.is_empty()) {
@@ -97,13 +104,6 @@ fn none_of(texts: &[&[u8]]) -> String {
         }
     }
     format!("(?:{})?", all.join("|"))
-}
-
-fn in_class(byte: u8) -> String {
-    match byte.is_ascii_alphanumeric() {
-        true => char::from(byte).to_string(),
-        false => format!("\\x{byte:02x}"),
-    }
 }
 
 /// Bytes as a regex on bytes that people can read.
@@ -116,7 +116,7 @@ pub fn literal(bytes: &[u8]) -> String {
             byte if byte.is_ascii_punctuation() && *byte != b'\'' => {
                 out.extend(['\\', char::from(*byte)]);
             }
-            byte => out.push_str(&format!("\\x{byte:02x}")),
+            byte => push_hex(&mut out, *byte),
         }
     }
     out
