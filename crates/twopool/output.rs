@@ -13,7 +13,7 @@ use crate::cli::Format;
 use crate::exit::{Exit, Failure};
 use crate::report::Report;
 
-/// Writes a result for people. A reader that went away (`| head`) is not an error of ours.
+/// Writes a result for people.
 pub fn result(text: &str) -> Result<(), Failure> {
     exactly(&printable_lines(text))
 }
@@ -21,10 +21,17 @@ pub fn result(text: &str) -> Result<(), Failure> {
 /// Writes a result as it is.
 fn exactly(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    let written = stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush());
-    match written {
+    written(
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush()),
+    )
+}
+
+/// What became of writing to standard output. A reader that went away (`| head`) is not an error of
+/// ours.
+pub fn written(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
             Exit::Unavailable,
             "output",
@@ -58,12 +65,17 @@ pub fn failure(failure: &Failure, format: Format) -> Exit {
     error_text(&format!("error: {}\n", failure.message));
     if format == Format::Json {
         // A failing standard output was reported above if it is what failed.
-        let _ = json(&json!({
-            "format_version": "1",
-            "error": { "code": failure.code, "message": failure.message },
-        }));
+        let _ = json_error(failure.code, &failure.message);
     }
     failure.exit
+}
+
+/// The document of a command that has no result.
+pub fn json_error(code: &str, message: &str) -> Result<(), Failure> {
+    json(&json!({
+        "format_version": "1",
+        "error": { "code": code, "message": message },
+    }))
 }
 
 /// Whether diagnostics on standard error may be coloured.

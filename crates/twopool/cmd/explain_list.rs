@@ -7,7 +7,6 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::path::Path;
 
-use serde_json::json;
 use twopool_diag::printable;
 use twopool_policy::text::escape;
 use twopool_policy::thread::Thread;
@@ -56,14 +55,8 @@ pub(super) fn run(file: &Path, format: Format, judge: &Judge) -> Result<Exit, Fa
             "{name} changed while it was read: {error}"
         ))),
     });
-    match explained.and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
-            Exit::Unavailable,
-            "output",
-            format!("cannot write to standard output: {error}"),
-        )),
-        _ => Ok(Exit::Done),
-    }
+    output::written(explained.and_then(|()| out.flush()))?;
+    Ok(Exit::Done)
 }
 
 /// Malformed rows: the first ones, and how many there are.
@@ -155,10 +148,7 @@ fn malformed(lines: &[String], format: Format) -> Result<Exit, Failure> {
         output::error_text(&format!("error: {}\n", printable(line)));
     }
     if format == Format::Json {
-        output::json(&json!({
-            "format_version": "1",
-            "error": { "code": "malformed-input", "message": lines.join("\n") },
-        }))?;
+        output::json_error("malformed-input", &lines.join("\n"))?;
     }
     Ok(Exit::Rejected)
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use twopool_policy::compile::{Compiled, Input, Role, compile};
+use twopool_policy::compile::{Compiled, Input, Role, compile_unproven};
 use twopool_policy::import::{self, Imported};
 
 use crate::cli::{Foreign, Format, Import};
@@ -50,7 +50,7 @@ fn checked(imported: &Imported) -> Compiled {
         role: Role::Policy,
         bytes: imported.policy.clone().into_bytes(),
     };
-    compile(&[input], &HostNames)
+    compile_unproven(&[input], &HostNames)
 }
 
 fn write(path: &Path, policy: &str) -> Result<(), Failure> {
