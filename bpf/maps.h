@@ -30,6 +30,8 @@ struct task_ctx {
 	u64 turn_ns;			/* of its slice, what it used before it was last preempted */
 	u32 queue_mark;			/* queue index + 1 while it counts us; 0 = counted nowhere */
 	u32 home_mark;			/* index + 1 of the queue in whose virtual time vtime is; 0 = none */
+	s32 enqueued_cpu;		/* on whose runqueue it was when it was enqueued */
+	u32 pad;
 };
 
 K_TASK_STORAGE(task_ctxs, struct task_ctx);

@@ -17,7 +17,7 @@
  *
  * Files: pools.h says which pool is due, queues.h which of its threads, select.h where a thread may
  * run, enqueue.h where it waits, steal.h where a CPU finds work, sizing.h which CPUs belong to whom,
- * classify.h which pool a thread is in.
+ * classify.h which pool a thread is in, hotplug.h what becomes of a CPU that goes.
  *
  * Known weaknesses. A thread that may run on one CPU only waits for a real-time thread there. In a shared
  * queue a thread may be passed over by CPUs outside its mask, but only if it may run on all of the
@@ -34,6 +34,7 @@
 #include "enqueue.h"
 #include "steal.h"
 #include "sizing.h"
+#include "hotplug.h"
 #include "probe.h"
 #include "report.h"
 
@@ -122,6 +123,7 @@ void OPS(on_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	queue_leave(t);
+	t->enqueued_cpu = cpu;
 	refresh_class(p, t, img, now);
 	if (!t->wait_start_ns)
 		t->wait_start_ns = now;
@@ -253,6 +255,7 @@ void OPS(on_running, struct task_struct *p)
 		count_wait(pool, waited_ns > 0 ? waited_ns : 0);
 	}
 	queue_serve(p, t, waited_ns);
+	tell_cpu_that_goes(t->enqueued_cpu, cpu);
 	t->wait_start_ns = 0;
 	t->exec_start_ns = p->se.sum_exec_runtime;
 	cs->run_start_ns = now;
@@ -360,35 +363,6 @@ void OPS(on_disable, struct task_struct *p)
 void OPS(on_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
 	forget(p);
-}
-
-/* The bits are atomic, the count is not: the kernel serialises hotplug. */
-void OPS(on_cpu_online, s32 cpu)
-{
-	k_fetch_or(&online[cpu_word(cpu)], cpu_bit(cpu));
-	nr_online++;
-	sized_epoch = 0;
-}
-
-/* The kernel asks nobody for work of such a CPU (it has not for a moment already), and waits for its
- * threads to leave. Those in its own queues could wait for each other until the watchdog comes: the
- * global queue alone still reaches it. Wakers may have told it of work that others can do. */
-void OPS(on_cpu_offline, s32 cpu)
-{
-	u32 other;
-
-	k_fetch_and(&online[cpu_word(cpu)], ~cpu_bit(cpu));
-	if (nr_online > 1)
-		nr_online--;
-	sized_epoch = 0;
-	clear_preemptible(POOL_CRITICAL, cpu);
-	clear_preemptible(POOL_BACKGROUND, cpu);
-	k_move_all(DSQ_BASE + (u64)own_queue(POOL_CRITICAL, cpu), K_DSQ_GLOBAL);
-	k_move_all(DSQ_BASE + (u64)own_queue(POOL_BACKGROUND, cpu), K_DSQ_GLOBAL);
-	k_for(other, 0, nr_cpus) {
-		if (online[cpu_word(other)] & cpu_bit(other))
-			k_kick(other, K_KICK_IDLE);
-	}
 }
 
 /* A real-time thread takes the CPU. Whoever was to run next there looks for another one. Only on
