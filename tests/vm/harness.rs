@@ -138,8 +138,29 @@ fn clean_up() -> Result<(), String> {
         let _ = std::fs::remove_file(leftover);
     }
     guest::remove_cgroups();
+    for directory in [guest::RUNTIME, guest::STATE] {
+        clear(directory).map_err(|error| format!("cannot clear {directory}: {error}"))?;
+    }
     wait_until(Duration::from_secs(60), || {
         (guest::sched_ext("state") == "disabled").then_some(())
     })
     .ok_or_else(|| format!("sched_ext is still {}", guest::sched_ext("state")))
+}
+
+/// Empties a directory of the daemon's, over which a test may have mounted something.
+fn clear(directory: &str) -> std::io::Result<()> {
+    let mounts = std::fs::read_to_string("/proc/mounts")?;
+    for _ in mounts
+        .lines()
+        .filter(|line| line.split(' ').nth(1) == Some(directory))
+    {
+        let unmounted = Command::new("umount").args(["-l", directory]).status()?;
+        if !unmounted.success() {
+            return Err(std::io::Error::other("it stays mounted"));
+        }
+    }
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }

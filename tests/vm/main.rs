@@ -20,6 +20,7 @@ mod harness;
 mod load;
 mod machine;
 mod moves;
+mod pressure;
 mod probe;
 mod reload;
 mod schedule;
@@ -53,6 +54,7 @@ const TOPICS: &[&[Test]] = &[
     machine::TESTS,
     reload::TESTS,
     daemon::TESTS,
+    pressure::TESTS,
     start::TESTS,
     status::TESTS,
 ];

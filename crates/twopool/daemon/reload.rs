@@ -16,6 +16,7 @@ use twopool_policy::image::Image;
 use super::event_loop::Event;
 use crate::host::input::{Location, PolicySet, ReadError};
 use crate::host::names::HostNames;
+use crate::host::priority;
 use crate::kernel::apply::Publish;
 use crate::report::Report;
 
@@ -87,7 +88,8 @@ pub fn run_worker(location: &Location, jobs: &Receiver<Job>, events: &Sender<Eve
             Job::Load { seen } => events.send(Event::Loaded(load(location, seen.as_deref()))),
             Job::Publish { slot, image } => events.send(Event::Published(slot.publish(&image))),
             Job::Prove(mut compiled) => {
-                compiled.prove();
+                // The policy is in force: only those wait who want to know more about it.
+                priority::at_leisure(|| compiled.prove());
                 events.send(Event::Proved(Report::of(&compiled, false)))
             }
         };
@@ -101,10 +103,7 @@ pub fn run_worker(location: &Location, jobs: &Receiver<Job>, events: &Sender<Eve
 /// could stay: an empty file is judged like any other.
 pub fn load_first(location: &Location) -> Outcome {
     match read_stable(location) {
-        Ok(set) => match judge(set) {
-            Outcome::Valid(candidate) => Outcome::Valid(Box::new(proved(*candidate))),
-            other => other,
-        },
+        Ok(set) => judge(set),
         Err(message) => Outcome::Unfinished { message },
     }
 }
@@ -125,14 +124,6 @@ pub fn load(location: &Location, seen: Option<&str>) -> Outcome {
         };
     }
     judge(set)
-}
-
-fn proved(mut candidate: Candidate) -> Candidate {
-    if let Some(mut compiled) = candidate.unproven.take() {
-        compiled.prove();
-        candidate.report = Report::of(&compiled, false);
-    }
-    candidate
 }
 
 fn judge(set: PolicySet) -> Outcome {

@@ -3,7 +3,10 @@
 //! All facts are files below a root, so that tests can lay out a host that we do not have.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
 
 use crate::exit::{Exit, Failure};
 
@@ -162,14 +165,15 @@ pub fn attach_failure(host: &Host, errno: i32, detail: &str) -> Failure {
     if let Some(name) = host.attached() {
         return Obstacle::Attached { name }.failure();
     }
-    let hint = match rustix::io::Errno::from_raw_os_error(errno) {
+    let error = io::Error::from_raw_os_error(errno);
+    let hint = match Errno::from_raw_os_error(errno) {
         // No other scheduler is attached, so "busy" must not be reported as one.
-        rustix::io::Errno::BUSY => "; no other scheduler is attached, the kernel itself was busy",
-        rustix::io::Errno::PERM | rustix::io::Errno::ACCESS => "; a security module may forbid it",
+        Errno::BUSY => "; no other scheduler is attached, the kernel itself was busy",
+        Errno::PERM | Errno::ACCESS => "; a security module may forbid it",
         _ => "",
     };
     Failure::new(
-        Exit::Unavailable,
+        Exit::of(&error),
         "attach-failed",
         format!("the kernel refused the scheduler: {detail}{hint}"),
     )
@@ -317,7 +321,7 @@ mod tests {
         );
         assert_eq!(
             (failure.exit, failure.code),
-            (Exit::Unavailable, "attach-failed")
+            (Exit::Temporary, "attach-failed")
         );
         assert!(
             failure.message.contains("no other scheduler is attached"),
