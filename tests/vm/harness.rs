@@ -61,6 +61,7 @@ pub fn run_all(filters: &[&str]) -> ExitCode {
     let mut counts = [0usize; 3];
     let mut failures = Vec::new();
     for test in tests {
+        println!("begin {}", test.name);
         let begin = Instant::now();
         let verdict = run_one(test);
         let took = begin.elapsed().as_secs_f32();
@@ -144,7 +145,21 @@ fn clean_up() -> Result<(), String> {
     wait_until(Duration::from_secs(60), || {
         (guest::sched_ext("state") == "disabled").then_some(())
     })
-    .ok_or_else(|| format!("sched_ext is still {}", guest::sched_ext("state")))
+    .ok_or_else(|| format!("sched_ext is still {}", guest::sched_ext("state")))?;
+    match ejection() {
+        Some(line) => Err(format!("the kernel ejected a scheduler: {line}")),
+        None => Ok(()),
+    }
+}
+
+/// An ejection since the last call that no test means to cause. The kernel tells of those that it
+/// decides on itself as errors, of ends on request (a daemon's, SysRq-S) not.
+fn ejection() -> Option<String> {
+    let dmesg = Command::new("dmesg").args(["-r", "-c"]).output().ok()?;
+    let log = String::from_utf8_lossy(&dmesg.stdout).into_owned();
+    let mut errors = log.lines().filter(|line| line.starts_with("<3>"));
+    let line = errors.find(|line| line.contains("sched_ext: BPF scheduler"))?;
+    Some(line.to_owned())
 }
 
 /// Empties a directory of the daemon's, over which a test may have mounted something.

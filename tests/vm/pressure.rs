@@ -3,10 +3,11 @@
 use crate::Test;
 use crate::daemon::eject;
 use crate::guest::{
-    DAEMON_LOG, Daemon, POLICY, STATE, save, sched_ext, status, twopool, wait_for, wait_that,
+    DAEMON_LOG, Daemon, POLICY, STATE, pid, save, sched_ext, status, twopool, wait_for,
+    wait_for_pool, wait_that,
 };
 use crate::load::Spinners;
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -135,8 +136,10 @@ fn it_is_urgent_and_a_policy_sees_that() {
     assert_eq!(nice("twopool"), Some(-20));
     assert_eq!(nice("worker"), Some(-20));
     assert_eq!(nice("control"), Some(0), "anybody may connect");
-    crate::guest::wait_for_pool(daemon.pid(), "critical");
+    wait_for_pool(daemon.pid(), "critical");
     assert!(daemon.stop().success());
+
+    leads_a_session();
 
     save(POLICY, POLICY_TEXT);
     rustix::process::setpriority_process(None, 3).expect("less urgent");
@@ -147,6 +150,27 @@ fn it_is_urgent_and_a_policy_sees_that() {
         .and_then(|(_, fields)| fields.split(' ').nth(16));
     assert_eq!(nice, Some("3"), "somebody's choice stays");
     assert!(chosen.stop().success());
+}
+
+/// As under systemd: nice values count inside the session's group only, so the group must rise too.
+fn leads_a_session() {
+    let autogroup = |process: u32| fs::read_to_string(format!("/proc/{process}/autogroup"));
+    if autogroup(std::process::id()).is_err() {
+        println!("skipped: this kernel does not group by session");
+        return;
+    }
+    let child = Command::new("setsid")
+        .args(["twopool", "run"])
+        .stdin(Stdio::null())
+        .spawn();
+    let mut child = child.expect("started");
+    wait_that("it to attach", || {
+        status().is_some_and(|status| status["state"] == "attached")
+    });
+    let group = autogroup(child.id()).expect("readable");
+    assert!(group.trim_end().ends_with("nice -20"), "{group:?}");
+    kill_process(pid(child.id()), Signal::TERM).expect("signalled");
+    assert!(child.wait().expect("it ends").success());
 }
 
 /// The sample unit tries again after 75 and after nothing else, because room may come back.

@@ -5,12 +5,15 @@
 //! time. So the daemon runs at nice -20, under the kernel's own scheduler and in its pool under ours,
 //! and steps back for what can wait or what anybody may ask for.
 //!
-//! All of it is of the calling thread: Linux keeps nice values by thread, and a new thread has its
-//! parent's.
+//! Nice values are of the calling thread: Linux keeps them by thread, and a new thread has its
+//! parent's. Where the kernel groups threads by session (autogroup), they count inside the group only,
+//! and the group has one of its own. Where cgroups share out CPU time, all of it counts inside the
+//! daemon's cgroup, whose weight is the supervisor's business.
 
+use std::fs;
 use std::io;
 
-use rustix::process::{getpriority_process, setpriority_process};
+use rustix::process::{getpid, getpriority_process, getsid, setpriority_process};
 
 const URGENT: i32 = -20;
 const USUAL: i32 = 0;
@@ -22,8 +25,20 @@ const USUAL: i32 = 0;
 pub fn raise() -> io::Result<()> {
     if getpriority_process(None)? == USUAL {
         setpriority_process(None, URGENT)?;
+        // Under a supervisor the session is the daemon's own; that of a shell is not ours to raise.
+        if getsid(None)? == getpid() {
+            raise_autogroup()?;
+        }
     }
     Ok(())
+}
+
+fn raise_autogroup() -> io::Result<()> {
+    match fs::write("/proc/self/autogroup", URGENT.to_string()) {
+        // This kernel does not group by session.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        written => written,
+    }
 }
 
 /// Makes this thread, and those that it starts, as urgent as everybody's; never more than it is.

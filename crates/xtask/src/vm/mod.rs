@@ -12,6 +12,7 @@ pub mod qemu;
 
 use crate::host::{Host, progress};
 use crate::kernel::Kernel;
+use crate::progress as status;
 use anyhow::{Context, Result};
 use console::Console;
 use initramfs::Initramfs;
@@ -201,7 +202,7 @@ impl Guest {
                     break;
                 }
                 Err(RecvTimeoutError::Timeout) if self.child.try_wait()?.is_some() => break,
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => status::tick(),
             }
             if let (None, Some(status)) = (&end, parse_status(&self.status)) {
                 end = Some(End::Exited(status));
@@ -209,6 +210,7 @@ impl Guest {
             }
         }
         self.stop()?;
+        status::clear();
         Ok(Outcome {
             end: end.unwrap_or(End::Died),
             console: self.console,
@@ -219,7 +221,10 @@ impl Guest {
         match event.port {
             Port::Console => self.console.push(&event.data),
             Port::Status => self.status.extend_from_slice(&event.data),
-            Port::Stdout | Port::Stderr => sink(event.port, &event.data),
+            Port::Stdout | Port::Stderr => {
+                status::clear();
+                sink(event.port, &event.data);
+            }
         }
     }
 
