@@ -6,6 +6,8 @@
 //! Invariant: once the gate is closed nothing is attached any more, and what was attached before is
 //! in an event.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::abort;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -82,7 +84,13 @@ impl Daemon {
         self.scheduling = Scheduling::UnderWay;
         let spawned = thread::Builder::new()
             .name("loader".to_owned())
-            .spawn(move || load_and_attach(&*kernel, &first, &gate, &events));
+            .spawn(move || {
+                let work = || load_and_attach(&*kernel, &first, &gate, &events);
+                if catch_unwind(AssertUnwindSafe(work)).is_err() {
+                    // A daemon without its loader would wait for ever; a supervisor starts a new one.
+                    abort();
+                }
+            });
         if let Err(error) = spawned {
             let failure = Failure::of_start("a thread", &error);
             // To the loop's own queue, where every other outcome arrives.

@@ -2,8 +2,8 @@
 //! program.
 //!
 //! Three things need it: reading variables that the kernel program writes at the same time (from
-//! whichever thread owns the scheduler), filling a policy map through a mapping (one system call less per page than copying 4 MiB), and
-//! the generated code itself. Everything else decodes bytes.
+//! whichever thread owns the scheduler), filling a policy map through a mapping (one system call less
+//! per page than copying 4 MiB), and the generated code itself. Everything else decodes bytes.
 //!
 //! Invariant: the layout that the policy compiler writes (`twopool_policy::image`) is the layout
 //! that the C compiler made of `bpf/intf.h`; the program does not compile otherwise.

@@ -29,6 +29,8 @@ pub enum Obstacle {
     Lockdown,
     /// BPF programs would be interpreted, which struct_ops cannot be.
     JitOff,
+    /// A scheduler is on its way out.
+    Detaching,
     /// Some scheduler is attached.
     Attached {
         /// Its name as the kernel has it; empty if the kernel does not say.
@@ -64,6 +66,11 @@ impl Obstacle {
             Obstacle::JitOff => unavailable(
                 "bpf-jit-off",
                 "the BPF compiler is switched off; set net.core.bpf_jit_enable to 1",
+            ),
+            Obstacle::Detaching => Failure::new(
+                Exit::Temporary,
+                "scheduler-detaching",
+                "a sched_ext scheduler is just being detached; try again",
             ),
             Obstacle::Attached { name } if name.is_empty() => unavailable(
                 "scheduler-attached",
@@ -119,11 +126,19 @@ impl Host {
         {
             return Some(Obstacle::JitOff);
         }
-        self.attached().map(|name| Obstacle::Attached { name })
+        self.other_scheduler()
     }
 
-    /// Name of the attached scheduler; `None` if the kernel says that there is none. Asked again
-    /// when attaching fails: "busy" has other causes than another scheduler.
+    /// A scheduler in the way; `None` if the kernel says that there is none. Asked again when
+    /// attaching fails: "busy" has other causes than another scheduler.
+    fn other_scheduler(&self) -> Option<Obstacle> {
+        match self.word("sys/kernel/sched_ext/state")?.as_str() {
+            "disabling" => Some(Obstacle::Detaching),
+            _ => self.attached().map(|name| Obstacle::Attached { name }),
+        }
+    }
+
+    /// Name of the attached scheduler; `None` if the kernel says that there is none.
     pub fn attached(&self) -> Option<String> {
         let state = self.word("sys/kernel/sched_ext/state")?;
         (state != "disabled").then(|| {
@@ -162,8 +177,8 @@ impl Host {
 
 /// What to say when the kernel refused to attach. `errno` is what it answered.
 pub fn attach_failure(host: &Host, errno: i32, detail: &str) -> Failure {
-    if let Some(name) = host.attached() {
-        return Obstacle::Attached { name }.failure();
+    if let Some(obstacle) = host.other_scheduler() {
+        return obstacle.failure();
     }
     let error = io::Error::from_raw_os_error(errno);
     let hint = match Errno::from_raw_os_error(errno) {
@@ -310,6 +325,16 @@ mod tests {
                 .message
                 .contains("attached: simple")
         );
+    }
+
+    /// Where one daemon follows another, the first may not quite be gone.
+    #[test]
+    fn a_scheduler_on_its_way_out_is_worth_another_try() {
+        let changes = [("sys/kernel/sched_ext/state", Some("disabling\n"))];
+        assert_eq!(obstacle(&changes), Some(Obstacle::Detaching));
+        let busy = rustix::io::Errno::BUSY.raw_os_error();
+        let failure = attach_failure(&host(&changes).1, busy, "busy");
+        assert_eq!(failure.exit, Exit::Temporary);
     }
 
     #[test]

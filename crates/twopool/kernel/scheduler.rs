@@ -1,9 +1,9 @@
 //! The scheduler's life cycle in types: `Opened`, `Loaded`, `Ready`, `Attached`.
 //!
 //! Opened: what this host needs is written into the object. Loaded: the kernel has verified it,
-//! and a policy can be published. Ready: one was. Attached: it schedules the host's threads; dropping it gives
-//! them back to the kernel. Nothing is pinned, so that the kernel takes over as well when the
-//! daemon is killed.
+//! and a policy can be published. Ready: one was. Attached: it schedules the host's threads;
+//! dropping it gives them back to the kernel. Nothing is pinned, so that the kernel takes over as
+//! well when the daemon is killed.
 
 use std::ffi::OsStr;
 use std::io;
