@@ -19,8 +19,11 @@ static bool is_bound_kthread(struct task_struct *p)
 
 static void insert_into(struct task_struct *p, struct task_ctx *t, u32 queue, u64 enq_flags)
 {
+	u64 key = queue_vtime(p, t, queue);
+
 	queue_enter(t, queue);
-	k_insert_vtime(p, DSQ_BASE + (u64)queue, t->class.slice_ns, queue_vtime(p, t, queue), enq_flags);
+	queue_reach(queue_at(queue), key);
+	k_insert_vtime(p, DSQ_BASE + (u64)queue, t->class.slice_ns, key, enq_flags);
 }
 
 /* One that was preempted for the other pool comes before all others in its CPU's own queue, for the

@@ -61,6 +61,10 @@ struct bpf_iter_num {
 	u64 __opaque[1];
 };
 
+struct bpf_iter_scx_dsq {
+	u64 __opaque[6];
+} __attribute__((aligned(8)));
+
 struct bpf_timer {
 	u64 __opaque[2];
 } __attribute__((aligned(8)));

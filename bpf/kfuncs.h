@@ -36,6 +36,14 @@ void scx_bpf_dispatch(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flag
 void scx_bpf_dispatch_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
 			    u64 enq_flags) __ksym __weak;
 bool scx_bpf_consume(u64 dsq_id) __ksym __weak;
+bool scx_bpf_dispatch_from_dsq(struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 dsq_id,
+			       u64 enq_flags) __ksym __weak;
+u32 scx_bpf_reenqueue_local(void) __ksym __weak;
+
+/* From 6.12; nothing fails without them. */
+int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags) __ksym __weak;
+struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym __weak;
+void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym __weak;
 
 /* From 6.13. */
 void scx_bpf_dsq_insert___v1(struct task_struct *p, u64 dsq_id, u64 slice,
@@ -43,6 +51,8 @@ void scx_bpf_dsq_insert___v1(struct task_struct *p, u64 dsq_id, u64 slice,
 void scx_bpf_dsq_insert_vtime___v1(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
 				   u64 enq_flags) __ksym __weak;
 bool scx_bpf_dsq_move_to_local___v1(u64 dsq_id) __ksym __weak;
+bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 dsq_id,
+		      u64 enq_flags) __ksym __weak;
 
 /* From 6.14. */
 u64 scx_bpf_now(void) __ksym __weak;
@@ -121,6 +131,29 @@ static inline bool k_move_to_local(u64 dsq)
 	if (bpf_ksym_exists(scx_bpf_dsq_move_to_local___v1))
 		return scx_bpf_dsq_move_to_local___v1(dsq);
 	return scx_bpf_consume(dsq);
+}
+
+/* Moves all threads of one queue to another, where the kernel can. Not with a runqueue locked: from
+ * cpu_offline, for example. */
+static inline void k_move_all(u64 from, u64 to)
+{
+	struct task_struct *p;
+
+	if (!bpf_ksym_exists(bpf_iter_scx_dsq_new))
+		return;
+	bpf_for_each(scx_dsq, p, from, 0) {
+		if (bpf_ksym_exists(scx_bpf_dsq_move))
+			scx_bpf_dsq_move(&___it, p, to, 0);
+		else if (bpf_ksym_exists(scx_bpf_dispatch_from_dsq))
+			scx_bpf_dispatch_from_dsq(&___it, p, to, 0);
+	}
+}
+
+/* Enqueues anew what stands in this CPU's local queue. From cpu_release alone. */
+static inline void k_reenqueue_local(void)
+{
+	if (bpf_ksym_exists(scx_bpf_reenqueue_local))
+		scx_bpf_reenqueue_local();
 }
 
 static inline void k_set_slice(struct task_struct *p, u64 slice)

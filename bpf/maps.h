@@ -18,7 +18,7 @@
 /* ---- threads ---- */
 
 /* Kept per thread in task storage. The first two members belong to classify.h. Written under the
- * thread's own scheduling callbacks, which the kernel serialises per thread; queue_index alone is
+ * thread's own scheduling callbacks, which the kernel serialises per thread; queue_mark alone is
  * cleared by whichever CPU starts to run the thread, and the kernel orders that after the insert.
  */
 struct task_ctx {
@@ -62,7 +62,10 @@ struct queue {
 	 * pool: a nice thread that is pinned takes its turns on its CPU and runs far ahead of what
 	 * threads elsewhere have, who would all be pulled up to it and lose what they are due. */
 	u64 vtime_now;
-	u64 pad[5];			/* a cache line each: they are hot on different CPUs */
+	u64 furthest;			/* the highest key that was put in */
+	u64 lap_start_ns;		/* see queue_lap() */
+	u64 lap_end;			/* `furthest` when the lap began */
+	u64 pad[2];			/* a cache line each: they are hot on different CPUs */
 };
 
 struct queue queues[NR_QUEUES];

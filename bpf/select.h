@@ -23,15 +23,32 @@ struct cpu_choice {
 	bool ours;		/* look at CPUs of the thread's pool, or at the other's */
 };
 
-/* A mask that covers all online CPUs needs no look at its words. */
+/* Does its mask exclude an online CPU? Most masks have all possible CPUs, or fewer than are online;
+ * only those between need a look at their words. */
 static bool is_restricted(struct task_struct *p)
 {
-	return p->nr_cpus_allowed < nr_online;
+	bool excludes = false;
+	u32 w;
+
+	if (p->nr_cpus_allowed >= nr_cpus)
+		return false;
+	if (p->nr_cpus_allowed < nr_online)
+		return true;
+	k_for(w, 0, nr_cpu_words) {
+		if (online[w & (CPU_WORDS - 1)] & ~k_allowed_word(p, w)) {
+			excludes = true;
+			break;
+		}
+	}
+	return excludes;
 }
 
+/* CPUs of a word that the thread may use. The kernel takes a CPU that went off for idle. */
 static u64 allowed_word(const struct cpu_choice *c, u32 word)
 {
-	return c->restricted ? k_allowed_word(c->p, word) : ~0ull;
+	u64 allowed = online[word & (CPU_WORDS - 1)];
+
+	return c->restricted ? allowed & k_allowed_word(c->p, word) : allowed;
 }
 
 /* Is every online CPU of the cache allowed? Then the thread may use the cache's shared queue. */

@@ -10,7 +10,7 @@
 #ifndef TWOPOOL_STEAL_H
 #define TWOPOOL_STEAL_H
 
-#include "pools.h"
+#include "queues.h"
 
 /* Moves the head that this CPU may run from a queue to its local queue. */
 static bool take(u32 index, u64 now)
@@ -18,6 +18,7 @@ static bool take(u32 index, u64 now)
 	if (!has_work(index) || !k_move_to_local(DSQ_BASE + (u64)index))
 		return false;
 	queue_at(index)->served_ns = now;
+	queue_lap(queue_at(index), now);
 	return true;
 }
 

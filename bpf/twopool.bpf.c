@@ -15,11 +15,11 @@
  *	tick		it is charged; it yields to who is owed, overdue, or more important
  *	stopping	it is charged; its wait starts again if it is still runnable
  *
- * Files: pools.h says who is due, select.h where a thread may run, enqueue.h where it waits,
- * steal.h where a CPU finds work, sizing.h which CPUs belong to whom, classify.h which pool a
- * thread is in.
+ * Files: pools.h says which pool is due, queues.h which of its threads, select.h where a thread may
+ * run, enqueue.h where it waits, steal.h where a CPU finds work, sizing.h which CPUs belong to whom,
+ * classify.h which pool a thread is in.
  *
- * Known weaknesses. A thread in a local queue behind a real-time thread waits for it. In a shared
+ * Known weaknesses. A thread that may run on one CPU only waits for a real-time thread there. In a shared
  * queue a thread may be passed over by CPUs outside its mask, but only if it may run on all of the
  * queue's own cache. Inside one CPU, own and shared queue of a pool take turns, which is fair to
  * the queues and not exactly to the threads in them.
@@ -29,6 +29,7 @@
 #include "stats.h"
 #include "classify.h"
 #include "pools.h"
+#include "queues.h"
 #include "select.h"
 #include "enqueue.h"
 #include "steal.h"
@@ -238,6 +239,7 @@ void OPS(on_running, struct task_struct *p)
 	s32 cpu = k_task_cpu(p);
 	struct cpu_state *cs = cpu_state(cpu);
 	u64 now = k_now();
+	s64 waited_ns = 0;
 	u32 pool;
 
 	if (!t) {
@@ -246,15 +248,12 @@ void OPS(on_running, struct task_struct *p)
 		return;
 	}
 	pool = t->class.pool & (NR_POOLS - 1);
-	queue_served(t, now);
-	queue_follow(p, t);
-	queue_leave(t);
 	if (t->wait_start_ns) {
-		s64 waited_ns = now - t->wait_start_ns; /* another CPU's clock may be ahead */
-
+		waited_ns = now - t->wait_start_ns; /* another CPU's clock may be ahead */
 		count_wait(pool, waited_ns > 0 ? waited_ns : 0);
-		t->wait_start_ns = 0;
 	}
+	queue_serve(p, t, waited_ns);
+	t->wait_start_ns = 0;
 	t->exec_start_ns = p->se.sum_exec_runtime;
 	cs->run_start_ns = now;
 	cs->slice_ns = t->class.slice_ns;
@@ -271,6 +270,8 @@ void OPS(on_running, struct task_struct *p)
 		set_preemptible(pool, cpu);
 	}
 	clear_preemptible(other_pool(pool), cpu);
+	if (waited_ns > (s64)LONGEST_WAIT_NS && p->scx.slice > GRANT_SLICE_NS)
+		k_set_slice(p, GRANT_SLICE_NS); /* there are many like it, or it is very light */
 }
 
 void OPS(on_stopping, struct task_struct *p, bool runnable)
@@ -369,12 +370,32 @@ void OPS(on_cpu_online, s32 cpu)
 	sized_epoch = 0;
 }
 
+/* The kernel asks nobody for work of such a CPU (it has not for a moment already), and waits for its
+ * threads to leave. Those in its own queues could wait for each other until the watchdog comes: the
+ * global queue alone still reaches it. Wakers may have told it of work that others can do. */
 void OPS(on_cpu_offline, s32 cpu)
 {
+	u32 other;
+
 	k_fetch_and(&online[cpu_word(cpu)], ~cpu_bit(cpu));
 	if (nr_online > 1)
 		nr_online--;
 	sized_epoch = 0;
+	clear_preemptible(POOL_CRITICAL, cpu);
+	clear_preemptible(POOL_BACKGROUND, cpu);
+	k_move_all(DSQ_BASE + (u64)own_queue(POOL_CRITICAL, cpu), K_DSQ_GLOBAL);
+	k_move_all(DSQ_BASE + (u64)own_queue(POOL_BACKGROUND, cpu), K_DSQ_GLOBAL);
+	k_for(other, 0, nr_cpus) {
+		if (online[cpu_word(other)] & cpu_bit(other))
+			k_kick(other, K_KICK_IDLE);
+	}
+}
+
+/* A real-time thread takes the CPU. Whoever was to run next there looks for another one. Only on
+ * kernels that would leave them waiting for as long as it runs; the loader sees to that. */
+void OPS(on_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	k_reenqueue_local();
 }
 
 static s32 create_queues(u32 first, u32 count)
@@ -416,6 +437,7 @@ OPS_TABLE struct sched_ext_ops twopool = {
 	.init_task = (void *)on_init_task,
 	.exit_task = (void *)on_exit_task,
 	.disable = (void *)on_disable,
+	.cpu_release = (void *)on_cpu_release,
 	.cpu_online = (void *)on_cpu_online,
 	.cpu_offline = (void *)on_cpu_offline,
 	.init = (void *)on_init,

@@ -197,10 +197,14 @@ pub fn set_nice(tid: u32, nice: i32) {
     rustix::process::setpriority_process(thread, nice).expect("root may set a nice value");
 }
 
-/// Sets a thread's scheduling policy: `libc::SCHED_BATCH` and so on, not a real-time one.
+/// Sets a thread's scheduling policy: `libc::SCHED_BATCH` and so on; a real-time one with its lowest
+/// priority.
 #[allow(unsafe_code, reason = "no safe wrapper of this system call is at hand")]
 pub fn set_sched(tid: u32, policy: i32) {
-    let parameters = libc::sched_param { sched_priority: 0 };
+    let is_real_time = policy == libc::SCHED_FIFO || policy == libc::SCHED_RR;
+    let parameters = libc::sched_param {
+        sched_priority: i32::from(is_real_time),
+    };
     let tid = i32::try_from(tid).expect("a thread id");
     // SAFETY: the pointer is to a live sched_param for the length of the call.
     let result = unsafe { libc::sched_setscheduler(tid, policy, &raw const parameters) };

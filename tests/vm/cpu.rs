@@ -95,6 +95,47 @@ pub fn assert_all_progress(workers: &[Worker]) {
     });
 }
 
+/// Watches one thread's progress.
+pub struct Progress<'a> {
+    worker: &'a Worker,
+    rounds: u64,
+    since: Instant,
+    /// The longest time without progress so far.
+    pub longest: Duration,
+}
+
+impl<'a> Progress<'a> {
+    /// From now on.
+    pub fn of(worker: &'a Worker) -> Self {
+        Self {
+            worker,
+            rounds: worker.rounds(),
+            since: Instant::now(),
+            longest: Duration::ZERO,
+        }
+    }
+
+    /// To be called often: the time between two calls is the resolution.
+    pub fn look(&mut self) {
+        let rounds = self.worker.rounds();
+        self.longest = self.longest.max(self.since.elapsed());
+        if rounds != self.rounds {
+            (self.rounds, self.since) = (rounds, Instant::now());
+        }
+    }
+
+    /// Panics if it ever stood still for as long as that.
+    #[track_caller]
+    pub fn assert_steady(&self, what: &str, limit: Duration) {
+        println!("{what}: longest pause {:?}", self.longest);
+        assert!(
+            self.longest < limit,
+            "{what} did not run for {:?}",
+            self.longest
+        );
+    }
+}
+
 /// That twopool has been the scheduler since a moment, without a break, and that the kernel had
 /// nothing to complain of.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,10 +2,13 @@
 //! go.
 
 use crate::Test;
-use crate::cpu::{Standing, assert_all_progress, cpu_list, cpus_used, online, pin, spinners, tids};
+use crate::actor::set_sched;
+use crate::cpu::{
+    Standing, assert_all_progress, cpu_list, cpus_used, online, pin, spinners, spinners_on, tids,
+};
 use crate::guest::{Daemon, Work, Worker, epoch, status, wait_for, wait_that};
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub const TESTS: &[Test] = &[
     Test {
@@ -25,6 +28,18 @@ pub const TESTS: &[Test] = &[
         cpus: 2,
         limit_s: 300,
         run: k04_cpus_come_and_go,
+    },
+    Test {
+        name: "machine::k04_a_crowded_cpu_goes_off",
+        cpus: 2,
+        limit_s: 300,
+        run: k04_a_crowded_cpu_goes_off,
+    },
+    Test {
+        name: "machine::who_loses_the_cpu_to_a_real_time_thread_finds_another",
+        cpus: 2,
+        limit_s: 240,
+        run: who_loses_the_cpu_to_a_real_time_thread_finds_another,
     },
 ];
 
@@ -138,5 +153,55 @@ fn k04_cpus_come_and_go() {
     owners_follow();
     assert_all_progress(&workers);
     assert_eq!(epoch(), before);
+    standing.assert_unbroken();
+}
+
+/// Threads that may run nowhere else wait in the queue of a CPU that goes. The kernel asks nobody for
+/// work of such a CPU, waits until it has none, and takes the scheduler off after 30 s.
+fn k04_a_crowded_cpu_goes_off() {
+    let _daemon = Daemon::start(POLICY);
+    let standing = Standing::now();
+    let all = online();
+    let last = all[all.len() - 1];
+    let _elsewhere = spinners_on("hog-", all.len(), &all[..all.len() - 1]);
+    for _ in 0..4 {
+        let mut bound = spinners_on("lat-", 2, &[last]);
+        bound.extend(spinners_on("batch-", 4, &[last]));
+        assert_all_progress(&bound);
+        let begin = Instant::now();
+        set_online(last, false);
+        println!("CPU {last} went off in {:?}", begin.elapsed());
+        assert_all_progress(&bound);
+        set_online(last, true);
+        assert_all_progress(&bound);
+    }
+    standing.assert_unbroken();
+}
+
+/// The CPU that a thread runs on or ran on last.
+fn last_cpu(tid: u32) -> usize {
+    let path = format!("/proc/{tid}/stat");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
+    // Behind the name, which may hold anything: field 39 of the line is the 37th from there.
+    let (_, behind) = text.rsplit_once(')').expect("a name in brackets");
+    let cpu = behind.split_whitespace().nth(36).expect("a CPU");
+    cpu.parse().expect("the CPU's number")
+}
+
+/// A thread that was cut short stands first in its CPU's local queue, out of the scheduler's reach. The
+/// kernel leaves 5 % of a CPU to other classes: that would be all it gets while CPUs are idle.
+fn who_loses_the_cpu_to_a_real_time_thread_finds_another() {
+    let _daemon = Daemon::start(POLICY);
+    let standing = Standing::now();
+    for name in ["lat-0", "batch-0"] {
+        let worker = Worker::start(name, Work::Spin);
+        worker.assert_progress();
+        let taker = Worker::start("taker", Work::Spin);
+        pin(taker.tid(), &[last_cpu(worker.tid())]);
+        set_sched(taker.tid(), libc::SCHED_FIFO);
+        let used = cpus_used(&[worker.tid()], Duration::from_secs(3))[0];
+        println!("{name} used {used:.3} CPUs");
+        assert!(used > 0.4, "{name} used {used:.3} CPUs");
+    }
     standing.assert_unbroken();
 }

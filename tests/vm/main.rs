@@ -17,6 +17,7 @@ mod daemon;
 mod follow;
 mod guest;
 mod harness;
+mod light;
 mod load;
 mod machine;
 mod moves;
@@ -51,6 +52,7 @@ const TOPICS: &[&[Test]] = &[
     moves::TESTS,
     schedule::TESTS,
     shares::TESTS,
+    light::TESTS,
     machine::TESTS,
     reload::TESTS,
     daemon::TESTS,

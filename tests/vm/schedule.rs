@@ -4,7 +4,7 @@
 //! The harness and the daemon are critical too: they are the observers.
 
 use crate::Test;
-use crate::cpu::{Standing, cpu_ns, online, pin, spinners, spinners_on};
+use crate::cpu::{Progress, Standing, cpu_ns, online, pin, spinners, spinners_on};
 use crate::guest::{
     Daemon, SOON, Work, Worker, epoch, make_cgroup, status, wait_for_pool, wait_until,
 };
@@ -67,43 +67,6 @@ thread = "twopool*"
 /// bounds the wait to 200 ms; the rest is for an emulator that is itself starved.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Watches one thread's progress.
-struct Progress<'a> {
-    worker: &'a Worker,
-    rounds: u64,
-    since: Instant,
-    longest: Duration,
-}
-
-impl<'a> Progress<'a> {
-    fn of(worker: &'a Worker) -> Self {
-        Self {
-            worker,
-            rounds: worker.rounds(),
-            since: Instant::now(),
-            longest: Duration::ZERO,
-        }
-    }
-
-    fn look(&mut self) {
-        let rounds = self.worker.rounds();
-        self.longest = self.longest.max(self.since.elapsed());
-        if rounds != self.rounds {
-            (self.rounds, self.since) = (rounds, Instant::now());
-        }
-    }
-
-    #[track_caller]
-    fn assert_steady(&self, what: &str) {
-        println!("{what}: longest pause {:?}", self.longest);
-        assert!(
-            self.longest < LONGEST_PAUSE,
-            "{what} did not run for {:?}",
-            self.longest
-        );
-    }
-}
-
 /// Without a queue for each CPU, a thread that may run on one only is passed over by the others and
 /// starves; without carrying its wait over, each change of its mask starts its wait anew.
 fn k01_pinned_threads_progress() {
@@ -134,7 +97,7 @@ fn k01_pinned_threads_progress() {
         "the critical thread whose mask changes",
         "a critical thread without a mask",
     ]) {
-        progress.assert_steady(what);
+        progress.assert_steady(what, LONGEST_PAUSE);
     }
     standing.assert_unbroken();
 }

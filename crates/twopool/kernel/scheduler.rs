@@ -74,6 +74,11 @@ impl Opened {
         })?;
         let ops = skel.struct_ops.twopool_mut();
         drop_unknown_members(ops, &btf);
+        // A kernel with a server for the class runs its threads beside real-time ones, and warns of
+        // schedulers that still ask to be told.
+        if has_member(&btf, "rq", "ext_server") {
+            ops.cpu_release = ptr::null_mut();
+        }
         ops.flags = flags(&btf);
         ops.timeout_ms = WATCHDOG_MS;
         ops.exit_dump_len = EXIT_DUMP_BYTES;
@@ -230,17 +235,9 @@ impl Attached {
 /// Sets members of the operations to zero that this kernel does not have: libbpf leaves those out
 /// when it loads, and refuses any other value.
 fn drop_unknown_members(ops: &mut types::sched_ext_ops, btf: &Btf<'_>) {
-    let Some(kernel) = btf.type_by_name::<Struct<'_>>("sched_ext_ops") else {
-        return;
-    };
-    let known = |member: &str| {
-        kernel
-            .iter()
-            .any(|field| field.name == Some(OsStr::new(member)))
-    };
     macro_rules! pointers {
         ($($member:ident)*) => {
-            $(if !known(stringify!($member).trim_start_matches("r#")) {
+            $(if !has_member(btf, "sched_ext_ops", stringify!($member).trim_start_matches("r#")) {
                 ops.$member = ptr::null_mut();
             })*
         };
@@ -250,6 +247,14 @@ fn drop_unknown_members(ops: &mut types::sched_ext_ops, btf: &Btf<'_>) {
         set_cpumask update_idle cpu_acquire cpu_release init_task exit_task enable disable dump dump_cpu
         dump_task cpu_online cpu_offline init exit
     }
+}
+
+/// Has this kernel's struct such a member?
+fn has_member(btf: &Btf<'_>, kind: &str, member: &str) -> bool {
+    btf.type_by_name::<Struct<'_>>(kind).is_some_and(|kind| {
+        kind.iter()
+            .any(|field| field.name == Some(OsStr::new(member)))
+    })
 }
 
 /// The flags of `OPS_FLAGS` that this kernel has.
