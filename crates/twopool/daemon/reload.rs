@@ -16,7 +16,6 @@ use twopool_policy::image::Image;
 use super::event_loop::Event;
 use crate::host::input::{Location, PolicySet, ReadError};
 use crate::host::names::HostNames;
-use crate::host::priority;
 use crate::kernel::apply::Publish;
 use crate::report::Report;
 
@@ -88,8 +87,7 @@ pub fn run_worker(location: &Location, jobs: &Receiver<Job>, events: &Sender<Eve
             Job::Load { seen } => events.send(Event::Loaded(load(location, seen.as_deref()))),
             Job::Publish { slot, image } => events.send(Event::Published(slot.publish(&image))),
             Job::Prove(mut compiled) => {
-                // The policy is in force: only those wait who want to know more about it.
-                priority::at_leisure(|| compiled.prove());
+                compiled.prove();
                 events.send(Event::Proved(Report::of(&compiled, false)))
             }
         };

@@ -3,7 +3,7 @@
 //! The daemon is on no scheduling path, but what it does rarely is urgent: after an ejection a host
 //! that is busy enough to have needed its policy must get it back, and loading takes seconds of CPU
 //! time. So the daemon runs at nice -20, under the kernel's own scheduler and in its pool under ours,
-//! and steps back for what can wait or what anybody may ask for.
+//! and steps back for what anybody may ask for. Not for proofs: the next reload waits for them.
 //!
 //! Nice values are of the calling thread: Linux keeps them by thread, and a new thread has its
 //! parent's. Where the kernel groups threads by session (autogroup), they count inside the group only,
