@@ -1,6 +1,9 @@
 //! The one table of exit codes. Documentation and help derive from it.
 
+use std::io;
 use std::process::ExitCode;
+
+use rustix::io::Errno;
 
 macro_rules! exits {
     ($($(#[$attribute:meta])* $variant:ident $code:literal $doc:literal;)*) => {
@@ -23,10 +26,31 @@ exits! {
     Usage 64 "wrong usage of the command line";
     NoInput 66 "an input (file, thread) is missing or cannot be read";
     Unavailable 69 "unavailable: kernel without sched_ext, another scheduler attached, daemon not running";
-    TimedOut 75 "timed out";
+    Temporary 75 "timed out; of `run`: the host is short of something for now (room, memory, threads), a later start may work";
     NotPermitted 77 "not permitted";
     BadPolicy 78 "bad policy at start";
     Ejected 86 "the kernel ejected the scheduler";
+}
+
+impl Exit {
+    /// What a start ends with that the system refused something. A supervisor tries again on
+    /// `Temporary` and leaves everything else to people.
+    pub fn of(error: &io::Error) -> Exit {
+        const PASSING: [Errno; 8] = [
+            Errno::NOSPC,
+            Errno::DQUOT,
+            Errno::NOMEM,
+            Errno::NFILE,
+            Errno::MFILE,
+            Errno::AGAIN,
+            Errno::INTR,
+            Errno::BUSY,
+        ];
+        match Errno::from_io_error(error) {
+            Some(errno) if PASSING.contains(&errno) => Exit::Temporary,
+            _ => Exit::Unavailable,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -57,6 +81,14 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// Something that a start needs could not be set up.
+    pub fn of_start(what: &str, error: &io::Error) -> Self {
+        let message = format!("{what} cannot be set up: {error}");
+        Self::new(Exit::of(error), "start-failed", message)
+    }
+}
+
 /// The end of the help text: every exit code.
 pub fn help_table() -> String {
     let mut text = String::from("Exit codes:\n");
@@ -84,6 +116,41 @@ mod tests {
             .skip(1)
             .collect();
         assert_eq!(listed, rows);
+    }
+
+    /// A supervisor that restarts on a bad policy would do it for ever; one that does not restart
+    /// after a full disk leaves the host without its policy until somebody looks.
+    #[test]
+    fn the_unit_restarts_on_what_may_pass_and_on_nothing_else() {
+        let unit = include_str!("../../examples/systemd/twopool.service");
+        let prevented = unit
+            .lines()
+            .find_map(|line| line.strip_prefix("RestartPreventExitStatus="))
+            .expect("the setting");
+        let prevented: Vec<u8> = prevented
+            .split(' ')
+            .map(|code| code.parse().expect("a code"))
+            .collect();
+        // 0 is no failure; these two are not ends of `run`.
+        let others = [Exit::Done, Exit::Warnings, Exit::NoTest].map(|exit| exit as u8);
+        let expected: Vec<u8> = Exit::TABLE
+            .iter()
+            .map(|(code, _)| *code)
+            .filter(|code| !others.contains(code) && *code != Exit::Temporary as u8)
+            .collect();
+        assert_eq!(prevented, expected);
+    }
+
+    #[test]
+    fn what_the_host_is_short_of_passes_and_what_it_lacks_does_not() {
+        let of = |errno: Errno| Exit::of(&io::Error::from(errno));
+        for passing in [Errno::NOSPC, Errno::NOMEM, Errno::MFILE, Errno::AGAIN] {
+            assert_eq!(of(passing), Exit::Temporary, "{passing}");
+        }
+        for lasting in [Errno::ROFS, Errno::NOTDIR, Errno::NOSYS, Errno::PERM] {
+            assert_eq!(of(lasting), Exit::Unavailable, "{lasting}");
+        }
+        assert_eq!(Exit::of(&io::Error::other("x")), Exit::Unavailable);
     }
 
     #[test]

@@ -259,3 +259,38 @@ fn of_very_many_mistakes_the_first_are_listed_and_all_are_counted() {
         both["error_count"].as_u64().map(|errors| errors - listed)
     );
 }
+
+/// A list that shrinks between the two walks would look like a whole answer, or like a fault of
+/// standard output.
+#[test]
+fn a_list_that_changes_while_it_is_read_is_to_blame_for_itself() {
+    for left in [0, 1 << 16] {
+        let place = Place::with(POLICY);
+        // More than a pipe holds: when the first byte is out, most of it is still to be read.
+        let rows = "some-thread-name\n".repeat(200_000);
+        place.write("threads.tsv", format!("thread\n{rows}"));
+        let mut child = place
+            .command()
+            .args(["explain", "--policy", "policy.toml"])
+            .args(["--threads", "threads.tsv"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let stdout = child.stdout.as_mut().expect("piped");
+        stdout.read_exact(&mut [0]).expect("its first byte");
+        let list = File::options()
+            .write(true)
+            .open(place.path().join("threads.tsv"))
+            .expect("the list");
+        list.set_len(left).expect("cut");
+        let run = Run::of(child.wait_with_output().expect("the program ends")).ends_with(66);
+        assert!(
+            run.stderr
+                .starts_with("error: threads.tsv changed while it was read: "),
+            "{}",
+            run.stderr
+        );
+    }
+}

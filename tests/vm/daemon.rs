@@ -3,8 +3,8 @@
 
 use crate::Test;
 use crate::guest::{
-    DAEMON_LOG, Daemon, SOON, classes, epoch, make_cgroup, move_to_cgroup, save, sched_ext, status,
-    twopool, wait_for, wait_that, wait_until,
+    DAEMON_LOG, Daemon, SOON, STATE, classes, epoch, make_cgroup, move_to_cgroup, save, sched_ext,
+    status, twopool, wait_for, wait_that, wait_until,
 };
 use crate::load::Spinners;
 use rustix::process::Signal;
@@ -47,7 +47,6 @@ pub const TESTS: &[Test] = &[
 ];
 
 const SOCKET: &str = "/run/twopool/control.sock";
-const STATE: &str = "/var/lib/twopool";
 
 /// Critical: threads named crit-*, those of /ads.slice, and the tools (but not the load), so that a
 /// test is not made slow by its own load.
@@ -291,8 +290,9 @@ fn dumps() -> Vec<PathBuf> {
     paths
 }
 
-/// Has the kernel disable whatever sched_ext scheduler there is.
-fn eject() {
+/// Has the kernel disable whatever sched_ext scheduler there is, as SysRq-S does. The one way that
+/// tests eject: whoever runs them takes an ejection for any other reason for a fault.
+pub fn eject() {
     fs::write("/proc/sysrq-trigger", "S").expect("SysRq-S");
 }
 
@@ -303,7 +303,6 @@ fn wait_for_status(what: &str, holds: impl Fn(&Value) -> bool) -> Value {
 /// A daemon that lives on while the kernel says "disabled" is the worst of both: nobody schedules
 /// by the policy and nobody says so. One that attaches for ever hides the fault.
 fn k06_ejected_it_says_so_and_attaches_again() {
-    let _ = fs::remove_dir_all(STATE);
     let mut daemon = Daemon::start(POLICY_TEXT);
     let first = wait_for("its status", status);
     daemon.reload(&format!("{POLICY_TEXT}# suspect\n"));

@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 
 /// The policy that `Daemon` loads.
 pub const POLICY: &str = "/etc/twopool/policy.toml";
+/// Where the daemon has its socket.
+pub const RUNTIME: &str = "/run/twopool";
+/// Where it keeps reports of ejections.
+pub const STATE: &str = "/var/lib/twopool";
 /// What the daemon writes to standard error.
 pub const DAEMON_LOG: &str = "/tmp/twopool.log";
 /// Long enough for anything that happens soon, on an emulated machine under load.

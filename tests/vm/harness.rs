@@ -61,6 +61,7 @@ pub fn run_all(filters: &[&str]) -> ExitCode {
     let mut counts = [0usize; 3];
     let mut failures = Vec::new();
     for test in tests {
+        println!("begin {}", test.name);
         let begin = Instant::now();
         let verdict = run_one(test);
         let took = begin.elapsed().as_secs_f32();
@@ -138,8 +139,43 @@ fn clean_up() -> Result<(), String> {
         let _ = std::fs::remove_file(leftover);
     }
     guest::remove_cgroups();
+    for directory in [guest::RUNTIME, guest::STATE] {
+        clear(directory).map_err(|error| format!("cannot clear {directory}: {error}"))?;
+    }
     wait_until(Duration::from_secs(60), || {
         (guest::sched_ext("state") == "disabled").then_some(())
     })
-    .ok_or_else(|| format!("sched_ext is still {}", guest::sched_ext("state")))
+    .ok_or_else(|| format!("sched_ext is still {}", guest::sched_ext("state")))?;
+    match ejection() {
+        Some(line) => Err(format!("the kernel ejected a scheduler: {line}")),
+        None => Ok(()),
+    }
+}
+
+/// An ejection since the last call that no test means to cause. The kernel tells of those that it
+/// decides on itself as errors, of ends on request (a daemon's, SysRq-S) not.
+fn ejection() -> Option<String> {
+    let dmesg = Command::new("dmesg").args(["-r", "-c"]).output().ok()?;
+    let log = String::from_utf8_lossy(&dmesg.stdout).into_owned();
+    let mut errors = log.lines().filter(|line| line.starts_with("<3>"));
+    let line = errors.find(|line| line.contains("sched_ext: BPF scheduler"))?;
+    Some(line.to_owned())
+}
+
+/// Empties a directory of the daemon's, over which a test may have mounted something.
+fn clear(directory: &str) -> std::io::Result<()> {
+    let mounts = std::fs::read_to_string("/proc/mounts")?;
+    for _ in mounts
+        .lines()
+        .filter(|line| line.split(' ').nth(1) == Some(directory))
+    {
+        let unmounted = Command::new("umount").args(["-l", directory]).status()?;
+        if !unmounted.success() {
+            return Err(std::io::Error::other("it stays mounted"));
+        }
+    }
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }

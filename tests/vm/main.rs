@@ -21,6 +21,7 @@ mod light;
 mod load;
 mod machine;
 mod moves;
+mod pressure;
 mod probe;
 mod reload;
 mod schedule;
@@ -55,6 +56,7 @@ const TOPICS: &[&[Test]] = &[
     machine::TESTS,
     reload::TESTS,
     daemon::TESTS,
+    pressure::TESTS,
     start::TESTS,
     status::TESTS,
 ];

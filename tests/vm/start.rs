@@ -41,6 +41,12 @@ pub const TESTS: &[Test] = &[
         limit_s: 300,
         run: a_bad_policy_ends_in_78,
     },
+    Test {
+        name: "start::warnings_are_told_when_it_is_attached",
+        cpus: 1,
+        limit_s: 300,
+        run: warnings_are_told_when_it_is_attached,
+    },
 ];
 
 const POLICY_TEXT: &str = "version = 1\ndefault = \"background\"\n[[rule]]\nname = \"requests\"\npool = \"critical\"\nthread = \"req-*\"\n";
@@ -286,4 +292,26 @@ fn a_bad_policy_ends_in_78() {
     assert_eq!(run().0, Some(66), "no file is not a bad one");
     assert_eq!(sched_ext("enable_seq"), enabled);
     assert!(!Path::new("/run/twopool/control.sock").exists());
+}
+
+/// Proofs come after the attach, so that no thread waits for them; what they find must not get lost
+/// on the way.
+fn warnings_are_told_when_it_is_attached() {
+    let again = POLICY_TEXT.replace("requests", "too late");
+    let (_, rule) = again.split_once("[[rule]]").expect("a rule");
+    let daemon = Daemon::start(&format!("{POLICY_TEXT}[[rule]]{rule}"));
+    wait_that("the warning", || daemon.log().contains("duplicate-rule"));
+    let log = daemon.log();
+    let place = |text: &str| log.find(text).unwrap_or_else(|| panic!("{text}: {log}"));
+    assert!(
+        place("attached") < place("the policy has warnings"),
+        "{log}"
+    );
+    assert_eq!(log.matches("the policy has warnings").count(), 1, "{log}");
+    assert_eq!(
+        status().expect("it answers")["last_reload"],
+        Value::Null,
+        "a start is no reload"
+    );
+    assert!(daemon.stop().success());
 }

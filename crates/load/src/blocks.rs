@@ -58,8 +58,8 @@ struct Line {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     clock::sleep_until_ns(clock::now_ns() + (args.settle * 1e9) as u64);
-    for block in &args.plan {
-        eprintln!("block: {block:?}");
+    for (index, block) in args.plan.iter().enumerate() {
+        eprintln!("block {} of {}: {block:?}", index + 1, args.plan.len());
         let daemon = match block {
             Block::Twopool => Some(Daemon::start(&args.policy)?),
             _ => None,

@@ -24,7 +24,7 @@ pub fn status_text(status: &Status) -> String {
 fn headline(text: &mut String, status: &Status) {
     let state = match status.state {
         State::Attached => "attached: this policy schedules the host",
-        State::Waiting => "waiting: the policy's attach condition does not hold",
+        State::Waiting => "waiting to be attached: the kernel's own scheduler is in charge",
         State::Paused => "paused on request: the kernel's own scheduler is in charge",
         State::Ejected => "ejected by the kernel: its own scheduler is in charge",
     };

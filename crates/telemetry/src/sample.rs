@@ -10,7 +10,7 @@ use crate::histogram::Histogram;
 pub enum State {
     /// The host's threads are scheduled by this policy.
     Attached,
-    /// Not yet: a condition of the policy does not hold.
+    /// Not yet: the scheduler is being loaded, or a condition of the policy does not hold.
     Waiting,
     /// Detached on request.
     Paused,

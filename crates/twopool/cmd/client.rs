@@ -80,7 +80,7 @@ fn not_reached(error: &io::Error) -> Failure {
 fn lost(error: &io::Error, patience: Duration) -> Failure {
     match error.kind() {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Failure::new(
-            Exit::TimedOut,
+            Exit::Temporary,
             "timed-out",
             format!("the daemon did not answer within {} s", patience.as_secs()),
         ),
@@ -103,7 +103,7 @@ fn garbled() -> Failure {
 fn refused(refusal: Refusal) -> Failure {
     let (exit, code) = match refusal.code.as_str() {
         "not-permitted" => (Exit::NotPermitted, "not-permitted"),
-        "timed-out" => (Exit::TimedOut, "timed-out"),
+        "timed-out" => (Exit::Temporary, "timed-out"),
         "busy" => (Exit::Unavailable, "busy"),
         "stopping" => (Exit::Unavailable, "daemon-stopped"),
         _ => (Exit::Unavailable, "refused"),

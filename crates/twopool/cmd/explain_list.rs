@@ -37,26 +37,55 @@ pub(super) fn run(file: &Path, format: Format, judge: &Judge) -> Result<Exit, Fa
         return malformed(&[message], format);
     }
     let mut wrong = Wrong::default();
-    walk(&list, |row| {
+    let rows = walk(&list, |row| {
         if let Err(error) = row {
             wrong.note(&name, &error);
         }
         Ok(())
-    })
-    .map_err(unreadable)?;
+    });
+    let rows = rows.or_else(|stop| stop.told(&name).map(|()| 0))?;
     if wrong.count > 0 {
         return malformed(&wrong.lines(), format);
     }
     list.rewind().map_err(unreadable)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let explained = walk(&list, |row| match row {
-        Ok(thread) => line(&mut out, &thread, format, judge),
-        Err(error) => Err(io::Error::other(format!(
-            "{name} changed while it was read: {error}"
+        Ok(thread) => line(&mut out, &thread, format, judge).map_err(Stop::Writing),
+        Err(error) => Err(Stop::Changed(format!(
+            "line {}: {}",
+            error.line, error.message
         ))),
     });
-    output::written(explained.and_then(|()| out.flush()))?;
+    let explained = explained.and_then(|found| match found == rows {
+        true => out.flush().map_err(Stop::Writing),
+        false => Err(Stop::Changed(format!("{rows} threads became {found}"))),
+    });
+    explained.or_else(|stop| stop.told(&name))?;
     Ok(Exit::Done)
+}
+
+/// Why a walk did not come to its end.
+enum Stop {
+    /// The list cannot be read.
+    Reading(io::Error),
+    /// Standard output takes no more.
+    Writing(io::Error),
+    /// The list is not what it was in the first walk.
+    Changed(String),
+}
+
+impl Stop {
+    /// As what the user is told, if anything: nobody may read our output any more.
+    fn told(self, name: &str) -> Result<(), Failure> {
+        match self {
+            Stop::Reading(error) => Err(unreadable(error)),
+            Stop::Writing(error) => output::written(Err(error)),
+            Stop::Changed(how) => {
+                let message = format!("{name} changed while it was read: {how}");
+                Err(Failure::new(Exit::NoInput, "no-input", message))
+            }
+        }
+    }
 }
 
 /// Malformed rows: the first ones, and how many there are.
@@ -82,19 +111,19 @@ impl Wrong {
     }
 }
 
-/// Gives every thread and every malformed row of a list, one by one.
+/// Gives every thread and every malformed row of a list, one by one; how many that were.
 fn walk(
     list: &File,
-    mut each: impl FnMut(Result<Thread, TsvError>) -> io::Result<()>,
-) -> io::Result<()> {
+    mut each: impl FnMut(Result<Thread, TsvError>) -> Result<(), Stop>,
+) -> Result<usize, Stop> {
     let mut reader = BufReader::new(list);
-    let (mut buffer, mut columns) = (Vec::new(), None);
+    let (mut buffer, mut columns, mut count) = (Vec::new(), None, 0);
     for number in 1.. {
-        let is_whole = next_line(&mut reader, &mut buffer)?;
+        let is_whole = next_line(&mut reader, &mut buffer).map_err(Stop::Reading)?;
         let Some(columns) = &columns else {
             match Columns::read(&buffer) {
                 Ok(read) => columns = Some(read),
-                Err(error) => return each(Err(error)),
+                Err(error) => return each(Err(error)).map(|()| 1),
             }
             continue;
         };
@@ -108,9 +137,12 @@ fn walk(
                 message: format!("longer than {MAX_LINE_BYTES} bytes"),
             }),
         };
-        row.transpose().map_or(Ok(()), &mut each)?;
+        if let Some(row) = row.transpose() {
+            count += 1;
+            each(row)?;
+        }
     }
-    Ok(())
+    Ok(count)
 }
 
 /// The next line with its end; empty: there is none. False: it was too long and is cut.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
@@ -10,11 +11,12 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Global, LogFormat, Run};
 use crate::daemon::control::ControlSocket;
-use crate::daemon::event_loop::{Daemon, Event};
+use crate::daemon::event_loop::{Channels, Daemon, Event};
 use crate::daemon::reload::{Candidate, Outcome, load_first, run_worker};
 use crate::daemon::{signals, watch};
 use crate::exit::{Exit, Failure};
 use crate::host::input::Location;
+use crate::host::priority;
 use crate::kernel::engine::SchedExt;
 use crate::kernel::preflight::{Host, Obstacle};
 use crate::output;
@@ -30,32 +32,44 @@ pub fn run(_: &Run, global: &Global) -> Result<Exit, Failure> {
     if let Some(obstacle) = obstacle {
         return Err(obstacle.failure());
     }
-    let location = absolute(global).map_err(|error| internal("the policy's path", &error))?;
+    // Before any thread is started, for they inherit it.
+    if let Err(error) = priority::raise() {
+        warn!(%error, "not urgent to the kernel: on a busy host, loading and reloading take longer");
+    }
+    let location =
+        absolute(global).map_err(|error| Failure::of_start("the policy's path", &error))?;
     let first = match first_policy(&location)? {
         Ok(candidate) => candidate,
         Err(exit) => return Ok(exit),
     };
     let (events, inbox) = channel();
     // From here on a signal is an event: a half-started daemon ends cleanly too.
-    signals::serve(events.clone()).map_err(|error| internal("signals", &error))?;
+    signals::serve(events.clone()).map_err(|error| Failure::of_start("signals", &error))?;
     let socket = ControlSocket::bind(&global.runtime_dir)?;
     let (jobs, work) = channel();
-    let engine = SchedExt::new(host, global.state_dir.clone());
-    let (hash, rules) = (first.hash.clone(), first.rules.len());
-    let daemon = Daemon::start(engine, first, jobs, global.state_dir.clone())?;
-    info!(%hash, rules, policy = %location.label(), "attached");
     spawn("worker", events.clone(), {
         let location = location.clone();
         move |events| run_worker(&location, &work, &events)
     })?;
-    spawn("watch", events.clone(), move |events| {
-        watch::run_watcher(&location, &events)
+    spawn("watch", events.clone(), {
+        let location = location.clone();
+        move |events| watch::run_watcher(&location, &events)
     })?;
     socket
-        .serve(events)
-        .map_err(|error| internal("the control socket", &error))?;
-    tell_supervisor(&[sd_notify::NotifyState::Ready]);
-    let exit = daemon.run(&inbox);
+        .serve(events.clone())
+        .map_err(|error| Failure::of_start("the control socket", &error))?;
+    info!(policy = %location.label(), "loading the scheduler");
+    let kernel = SchedExt::new(host, global.state_dir.clone());
+    let ready = || tell_supervisor(&[sd_notify::NotifyState::Ready]);
+    let channels = Channels { events, jobs };
+    let daemon = Daemon::new(
+        Arc::new(kernel),
+        first,
+        channels,
+        global.state_dir.clone(),
+        ready,
+    );
+    let exit = daemon.run(&inbox)?;
     tell_supervisor(&[sd_notify::NotifyState::Stopping]);
     Ok(exit)
 }
@@ -77,15 +91,7 @@ fn with_attached(failure: Failure, obstacle: Option<&Obstacle>) -> Failure {
 /// The policy of the start; the inner error: it is not valid.
 fn first_policy(location: &Location) -> Result<Result<Candidate, Exit>, Failure> {
     match load_first(location) {
-        Outcome::Valid(candidate) => {
-            if candidate.report.warnings > 0 {
-                warn!(
-                    "the policy has warnings:\n{}",
-                    candidate.report.text.trim_end()
-                );
-            }
-            Ok(Ok(*candidate))
-        }
+        Outcome::Valid(candidate) => Ok(Ok(*candidate)),
         Outcome::Rejected { report, .. } => {
             output::error_text(&report.text);
             output::error_text(&format!("error: {} is not valid\n", location.label()));
@@ -116,15 +122,7 @@ fn spawn(
         .spawn(move || body(events));
     spawned
         .map(drop)
-        .map_err(|error| internal("a thread", &error))
-}
-
-fn internal(what: &str, error: &io::Error) -> Failure {
-    Failure::new(
-        Exit::Unavailable,
-        "start-failed",
-        format!("{what} cannot be set up: {error}"),
-    )
+        .map_err(|error| Failure::of_start("a thread", &error))
 }
 
 /// Without a supervisor there is nobody to tell.

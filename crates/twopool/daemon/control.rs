@@ -25,6 +25,7 @@ use super::event_loop::Event;
 use super::protocol::{MAX_REQUEST_BYTES, Refusal, Request, Response, VERSION};
 use super::slots::Slots;
 use crate::exit::{Exit, Failure};
+use crate::host::priority;
 
 /// Name of the socket in the runtime directory.
 pub const SOCKET_NAME: &str = "control.sock";
@@ -51,7 +52,7 @@ impl ControlSocket {
         let failed = |what: &str, error: io::Error| {
             let exit = match error.kind() {
                 io::ErrorKind::PermissionDenied => Exit::NotPermitted,
-                _ => Exit::Unavailable,
+                _ => Exit::of(&error),
             };
             Failure::new(
                 exit,
@@ -115,6 +116,8 @@ impl ControlSocket {
         thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {
+                // And so do its clients, which anybody may be.
+                priority::step_back();
                 for stream in listener.incoming() {
                     match stream {
                         Ok(stream) => accept(stream, &server),

@@ -1,7 +1,7 @@
 //! The event loop: owns the daemon's state and decides. The match is the behaviour.
 //!
-//! Threads send events; nothing here blocks but the start of a scheduler (half a second) and the
-//! reading of counters. Reading, compiling and publishing policies is the worker's.
+//! Threads send events; nothing here blocks but the reading of counters. Reading, compiling and
+//! publishing policies is the worker's, loading a scheduler the loader's (`attaching`).
 
 use std::io;
 use std::path::PathBuf;
@@ -10,18 +10,19 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 use twopool_policy::image::Image;
 use twopool_policy::policy::Pool;
 use twopool_telemetry::{KernelInfo, ReloadResult, State, Status};
 
-use super::protocol::{Kind, Request, Response, Verdict};
+use super::attaching::{Gate, Scheduling};
+use super::protocol::{Kind, Request, Response, ThreadRow, Verdict};
 use super::reload::{Candidate, Job, Outcome};
 use super::reloads::Reloading;
 use super::state::{Policies, Trouble};
 use super::status;
 use crate::exit::{Exit, Failure};
-use crate::host::clock;
+use crate::host::{clock, priority};
 use crate::kernel::accounts::{RuleAccounts, RuleBanks};
 use crate::kernel::apply::Publish;
 use crate::kernel::counters::{PoolCounters, ThreadReport};
@@ -50,123 +51,163 @@ pub enum Event {
     Published(io::Result<()>),
     /// The worker proved what there is to prove of the policy that was loaded last.
     Proved(Report),
+    /// The loader has attached a scheduler, or could not.
+    Attached(Result<Box<dyn Scheduler>, Failure>),
     /// End; says who wants it.
     Stop(&'static str),
 }
 
-/// The kernel side, as far as the loop knows it. Tests have their own.
-pub trait Engine {
-    /// Loads and attaches a scheduler under its first policy, whose epoch is set.
-    fn start(&mut self, first: &Image) -> Result<(), Failure>;
-    /// Detaches; the kernel takes over.
-    fn stop(&mut self);
-    /// Where to publish policies; `None` while stopped, as for all below.
-    fn slot(&self) -> Option<Arc<dyn Publish>>;
+/// The kernel, as far as the daemon knows it. Tests have their own.
+pub trait Kernel: Send + Sync {
+    /// Loads a scheduler with its first policy, whose epoch is set. Takes seconds on a busy host.
+    /// What is returned attaches it, and may be dropped instead.
+    fn load(&self, first: &Image) -> Result<Attach, Failure>;
+    /// Release, and name of the attached scheduler.
+    fn info(&self) -> KernelInfo;
+}
+
+/// The last step of a start: until here nothing on the host has changed.
+pub type Attach = Box<dyn FnOnce() -> Result<Box<dyn Scheduler>, Failure>>;
+
+/// An attached scheduler. Dropping it detaches, and the kernel's own takes over.
+pub trait Scheduler: Send {
+    /// Where to publish policies.
+    fn slot(&self) -> Arc<dyn Publish>;
     /// Why the kernel ended the scheduler, if it did.
     fn ejection(&self) -> Option<Ejection>;
     /// Counters of rules.
-    fn banks(&self) -> Option<&dyn RuleBanks>;
+    fn banks(&self) -> &dyn RuleBanks;
     /// Counters of a pool and the CPUs it owns.
     fn pool(&self, pool: Pool) -> io::Result<(PoolCounters, Vec<u32>)>;
     /// All threads of the host.
     fn threads(&self) -> io::Result<Vec<ThreadReport>>;
-    /// Release and name of the attached scheduler.
-    fn kernel(&self) -> KernelInfo;
 }
 
 /// The daemon.
-pub struct Daemon<E> {
-    pub(super) engine: E,
+pub struct Daemon {
+    pub(super) kernel: Arc<dyn Kernel>,
+    pub(super) events: Sender<Event>,
     pub(super) jobs: Sender<Job>,
     pub(super) state_directory: PathBuf,
-    pub(super) state: State,
+    pub(super) scheduling: Scheduling,
+    pub(super) gate: Arc<Gate>,
     pub(super) policies: Policies,
     pub(super) accounts: RuleAccounts,
     pub(super) reloading: Reloading,
     pub(super) trouble: Trouble,
     pub(super) retry_at: Option<Instant>,
     pub(super) back_off: BackOff,
-    pub(super) attached_at: Instant,
-    pub(super) attach_at: Option<Instant>,
+    /// Latest; `None`: never yet.
+    pub(super) attached_at: Option<Instant>,
+    /// To be called when that is no longer `None`.
+    pub(super) ready: Option<Box<dyn FnOnce() + Send>>,
 }
 
-impl<E: Engine> Daemon<E> {
-    /// Starts the scheduler under its first policy.
-    ///
-    /// # Errors
-    /// The kernel refuses it.
-    pub fn start(
-        mut engine: E,
+/// Whom a daemon sends to.
+pub struct Channels {
+    /// Its own loop.
+    pub events: Sender<Event>,
+    /// The worker.
+    pub jobs: Sender<Job>,
+}
+
+impl Daemon {
+    /// A daemon with its first policy, and with nothing attached until it runs. Calls `ready` when
+    /// something is, once.
+    pub fn new(
+        kernel: Arc<dyn Kernel>,
         mut first: Candidate,
-        jobs: Sender<Job>,
+        Channels { events, jobs }: Channels,
         state_directory: PathBuf,
-    ) -> Result<Self, Failure> {
+        ready: impl FnOnce() + Send + 'static,
+    ) -> Self {
         first.image.set_epoch(1);
-        engine.start(&first.image)?;
-        let mut daemon = Self {
-            engine,
+        Self {
+            kernel,
+            events,
             jobs,
             state_directory,
-            state: State::Attached,
+            scheduling: Scheduling::Planned(Instant::now()),
+            gate: Arc::default(),
+            reloading: Reloading::of_start(first.unproven.take()),
             policies: Policies::new(first, clock::now()),
             accounts: RuleAccounts::default(),
-            reloading: Reloading::default(),
             trouble: Trouble::default(),
             retry_at: None,
             back_off: BackOff::new(),
-            attached_at: Instant::now(),
-            attach_at: None,
-        };
-        daemon.open_accounts(1, daemon.policies.active().candidate.rules.clone());
-        Ok(daemon)
-    }
-
-    /// Runs until told to stop or until the kernel has ejected the scheduler too often.
-    pub fn run(mut self, events: &Receiver<Event>) -> Exit {
-        loop {
-            let event = match events.recv_timeout(TICK) {
-                Ok(event) => Some(event),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => {
-                    Some(Event::Stop("the end of all event sources"))
-                }
-            };
-            match event {
-                Some(Event::FilesChanged) => self.look(),
-                Some(Event::Hangup) => {
-                    info!("SIGHUP: reading the policy");
-                    self.ask_for_reload(None);
-                }
-                Some(Event::Request { request, reply }) => self.answer(&request, reply),
-                Some(Event::Loaded(outcome)) => self.loaded(outcome),
-                Some(Event::Published(result)) => self.published(result),
-                Some(Event::Proved(report)) => self.proved(report),
-                Some(Event::Stop(who)) => return self.stopped(who),
-                None => {}
-            }
-            if let Some(exit) = self.watch_kernel() {
-                return exit;
-            }
-            self.retry_reading();
+            attached_at: None,
+            ready: Some(Box::new(ready)),
         }
     }
 
-    fn stopped(&mut self, who: &str) -> Exit {
+    /// Attaches, and runs until told to stop or until the kernel has ejected the scheduler too
+    /// often.
+    ///
+    /// # Errors
+    /// The first scheduler cannot be attached.
+    pub fn run(mut self, events: &Receiver<Event>) -> Result<Exit, Failure> {
+        loop {
+            if let Some(end) = self.watch_kernel() {
+                return Ok(end);
+            }
+            self.retry_reading();
+            let event = match events.recv_timeout(TICK) {
+                Ok(event) => event,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => unreachable!("the daemon itself may send"),
+            };
+            match event {
+                Event::FilesChanged => self.look(),
+                Event::Hangup => {
+                    info!("SIGHUP: reading the policy");
+                    self.ask_for_reload(None);
+                }
+                Event::Request { request, reply } => self.answer(&request, reply),
+                Event::Loaded(outcome) => self.loaded(outcome),
+                Event::Published(result) => self.published(result),
+                Event::Proved(report) => self.proved(report),
+                Event::Attached(Ok(scheduler)) => self.attached(scheduler),
+                Event::Attached(Err(failure)) => {
+                    if let Some(end) = self.not_attached(failure)? {
+                        return Ok(end);
+                    }
+                }
+                Event::Stop(who) => return Ok(self.stopped(who, events)),
+            }
+        }
+    }
+
+    fn stopped(&mut self, who: &str, events: &Receiver<Event>) -> Exit {
         info!("{who}: detaching");
-        self.engine.stop();
+        self.gate.close();
+        self.scheduling = Scheduling::Ended;
+        // A scheduler that was attached before the gate closed is among what nobody will read.
+        while events.try_recv().is_ok() {}
         Exit::Done
+    }
+
+    pub(super) fn scheduler(&self) -> Option<&dyn Scheduler> {
+        match &self.scheduling {
+            Scheduling::Attached(scheduler) => Some(&**scheduler),
+            _ => None,
+        }
+    }
+
+    fn state(&self) -> State {
+        match self.scheduling {
+            Scheduling::Attached(_) => State::Attached,
+            _ if self.attached_at.is_some() => State::Ejected,
+            _ => State::Waiting,
+        }
     }
 
     // ---- requests ----
 
     fn answer(&mut self, request: &Request, reply: Sender<Response>) {
         let response = match request.request {
-            Kind::Status => document(self.status()),
-            Kind::Threads => document(
-                self.engine
-                    .threads()
-                    .map(|threads| status::thread_rows(&threads, &self.policies)),
-            ),
+            // Anybody may ask, and can make that a lot of work.
+            Kind::Status => priority::at_leisure(|| document(self.status())),
+            Kind::Threads => priority::at_leisure(|| document(self.thread_rows())),
             Kind::Reload if request.wait => return self.ask_for_reload(Some(reply)),
             Kind::Reload => {
                 self.ask_for_reload(None);
@@ -178,7 +219,14 @@ impl<E: Engine> Daemon<E> {
     }
 
     fn status(&self) -> io::Result<Status> {
-        status::sample(&self.engine, self.state, &self.policies, &self.accounts).map(Status::from)
+        let daemon = status::daemon(self.state(), self.kernel.info(), &self.policies);
+        status::sample(daemon, self.scheduler(), &self.policies, &self.accounts).map(Status::from)
+    }
+
+    fn thread_rows(&self) -> io::Result<Vec<ThreadRow>> {
+        let nothing = || io::Error::other("the scheduler is not attached");
+        let threads = self.scheduler().ok_or_else(nothing)?.threads()?;
+        Ok(status::thread_rows(&threads, &self.policies))
     }
 
     pub(super) fn verdict(
@@ -197,81 +245,13 @@ impl<E: Engine> Daemon<E> {
         }
     }
 
-    // ---- the kernel ----
-
     /// Counters must never cost a reload.
     pub(super) fn open_accounts(&mut self, epoch: u32, names: Vec<String>) {
-        if let Some(banks) = self.engine.banks()
-            && let Err(error) = self.accounts.open(banks, epoch, names)
+        if let Scheduling::Attached(scheduler) = &self.scheduling
+            && let Err(error) = self.accounts.open(scheduler.banks(), epoch, names)
         {
             warn!(%error, "counters of rules are not reliable");
         }
-    }
-
-    /// Notices an ejection, and attaches again when it is time. `Some`: it is enough.
-    fn watch_kernel(&mut self) -> Option<Exit> {
-        if let Some(ejection) = self.engine.ejection() {
-            return self.ejected(&ejection);
-        }
-        if self.attach_at.is_some_and(|at| at <= Instant::now())
-            && self.reloading.publishing.is_none()
-        {
-            return self.attach_again();
-        }
-        None
-    }
-
-    fn ejected(&mut self, ejection: &Ejection) -> Option<Exit> {
-        error!("the kernel ejected the scheduler: {}", ejection.summary());
-        if !ejection.dump.is_empty() {
-            info!("the dump begins:\n{}", ejection.dump_head(20));
-        }
-        match ejection.save(&self.state_directory, &clock::now()) {
-            Ok(path) => info!("the whole report is in {}", path.display()),
-            Err(error) => warn!(%error, "the report could not be saved"),
-        }
-        if let Some(banks) = self.engine.banks()
-            && let Err(error) = self.accounts.close_all(banks)
-        {
-            warn!(%error, "counters of rules are lost");
-        }
-        self.engine.stop();
-        self.state = State::Ejected;
-        if let Some(mut fallback) = self.policies.take_fallback(Instant::now()) {
-            warn!("the last reload is taken back: the kernel ejected the scheduler soon after it");
-            fallback.image.set_epoch(self.policies.take_epoch());
-            self.policies.roll_back(fallback, clock::now());
-        }
-        self.plan_attach(self.attached_at.elapsed())
-    }
-
-    fn plan_attach(&mut self, ran: Duration) -> Option<Exit> {
-        match self.back_off.next(ran) {
-            Some(pause) => {
-                info!("attaching again in {} s", pause.as_secs());
-                self.attach_at = Some(Instant::now() + pause);
-                None
-            }
-            None => {
-                error!("ejected too often; giving up");
-                Some(Exit::Ejected)
-            }
-        }
-    }
-
-    fn attach_again(&mut self) -> Option<Exit> {
-        self.attach_at = None;
-        if let Err(failure) = self.engine.start(&self.policies.active().candidate.image) {
-            error!("attaching again failed: {}", failure.message);
-            return self.plan_attach(Duration::ZERO);
-        }
-        let active = self.policies.active();
-        let (epoch, names) = (active.epoch, active.candidate.rules.clone());
-        self.open_accounts(epoch, names);
-        self.attached_at = Instant::now();
-        self.state = State::Attached;
-        info!(epoch, "attached again");
-        None
     }
 }
 

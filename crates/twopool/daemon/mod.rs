@@ -2,6 +2,7 @@
 //!
 //! Never on a scheduling path: a daemon that is stopped or slow delays reloads and figures.
 
+mod attaching;
 pub mod control;
 pub mod event_loop;
 pub mod protocol;

@@ -101,10 +101,7 @@ pub fn run_worker(location: &Location, jobs: &Receiver<Job>, events: &Sender<Eve
 /// could stay: an empty file is judged like any other.
 pub fn load_first(location: &Location) -> Outcome {
     match read_stable(location) {
-        Ok(set) => match judge(set) {
-            Outcome::Valid(candidate) => Outcome::Valid(Box::new(proved(*candidate))),
-            other => other,
-        },
+        Ok(set) => judge(set),
         Err(message) => Outcome::Unfinished { message },
     }
 }
@@ -125,14 +122,6 @@ pub fn load(location: &Location, seen: Option<&str>) -> Outcome {
         };
     }
     judge(set)
-}
-
-fn proved(mut candidate: Candidate) -> Candidate {
-    if let Some(mut compiled) = candidate.unproven.take() {
-        compiled.prove();
-        candidate.report = Report::of(&compiled, false);
-    }
-    candidate
 }
 
 fn judge(set: PolicySet) -> Outcome {

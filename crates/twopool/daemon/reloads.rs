@@ -11,7 +11,8 @@ use tracing::{error, info, warn};
 use twopool_policy::compile::Compiled;
 use twopool_telemetry::ReloadResult;
 
-use super::event_loop::{Daemon, Engine};
+use super::attaching::Scheduling;
+use super::event_loop::Daemon;
 use super::protocol::Response;
 use super::reload::{Candidate, Job, Outcome};
 use crate::host::clock;
@@ -27,8 +28,12 @@ pub(super) struct Reloading {
     pub(super) loading: bool,
     /// Published, not confirmed.
     pub(super) publishing: Option<Candidate>,
+    /// Waits for a scheduler that is being attached under the policy before.
+    held: Option<Candidate>,
     /// In force, and the worker has a `Job::Prove`: what to answer when that is done.
     proving: Option<ReloadResult>,
+    /// The policy of the start: to be attached, then proved. Reloads wait for both.
+    start: Option<Start>,
     /// Clients who wait for the outcome of this one.
     waiting: Vec<Sender<Response>>,
     /// Asked for since the reading began: another one must follow, and must not be skipped.
@@ -38,7 +43,25 @@ pub(super) struct Reloading {
     look_again: bool,
 }
 
-impl<E: Engine> Daemon<E> {
+/// What is left to do for the policy of the start.
+enum Start {
+    /// To be attached, then to be proved.
+    Unproven(Box<Compiled>),
+    /// The worker has it as a `Job::Prove`.
+    Proving,
+}
+
+impl Reloading {
+    /// Of a daemon that is about to attach its first policy; `None`: which is proved already.
+    pub(super) fn of_start(unproven: Option<Box<Compiled>>) -> Self {
+        Self {
+            start: unproven.map(Start::Unproven),
+            ..Self::default()
+        }
+    }
+}
+
+impl Daemon {
     /// Somebody asks for a reload: it must read what is on disk now.
     pub(super) fn ask_for_reload(&mut self, reply: Option<Sender<Response>>) {
         if self.is_reloading() {
@@ -63,10 +86,13 @@ impl<E: Engine> Daemon<E> {
         let Reloading {
             loading,
             publishing,
+            held,
             proving,
+            start,
             ..
         } = &self.reloading;
-        *loading || publishing.is_some() || proving.is_some()
+        let is_on_its_way = publishing.is_some() || held.is_some();
+        *loading || is_on_its_way || proving.is_some() || start.is_some()
     }
 
     fn load(&mut self, seen: Option<String>) {
@@ -131,19 +157,38 @@ impl<E: Engine> Daemon<E> {
                 .keep(candidate.report.diagnostics(), clock::now());
             return self.prove(candidate.unproven, ReloadResult::Unchanged);
         }
-        let epoch = self.policies.take_epoch();
-        candidate.image.set_epoch(epoch);
-        self.open_accounts(epoch, candidate.rules.clone());
-        match self.engine.slot() {
-            Some(slot) => {
+        candidate.image.set_epoch(self.policies.take_epoch());
+        self.put_in_force(candidate);
+    }
+
+    fn put_in_force(&mut self, candidate: Candidate) {
+        match &self.scheduling {
+            Scheduling::Attached(scheduler) => {
+                let slot = scheduler.slot();
+                self.open_accounts(candidate.image.epoch(), candidate.rules.clone());
                 self.give(Job::Publish {
                     slot,
                     image: Box::new(candidate.image.clone()),
                 });
                 self.reloading.publishing = Some(candidate);
             }
+            Scheduling::UnderWay => self.reloading.held = Some(candidate),
             // Ejected: the next scheduler starts under it.
-            None => self.applied(candidate),
+            Scheduling::Planned(_) | Scheduling::Ended => self.applied(candidate),
+        }
+    }
+
+    /// The kernel has a scheduler, or none for a while: what waited for that goes on.
+    pub(super) fn go_on_reloading(&mut self) {
+        if let Some(candidate) = self.reloading.held.take() {
+            self.put_in_force(candidate);
+        }
+        match self.reloading.start.take() {
+            Some(Start::Unproven(compiled)) => {
+                self.reloading.start = Some(Start::Proving);
+                self.give(Job::Prove(compiled));
+            }
+            other => self.reloading.start = other,
         }
     }
 
@@ -182,7 +227,8 @@ impl<E: Engine> Daemon<E> {
 
     pub(super) fn proved(&mut self, report: Report) {
         let result = self.reloading.proving.take();
-        if report.warnings > 0 && result == Some(ReloadResult::Applied) {
+        let is_start = self.reloading.start.take().is_some();
+        if report.warnings > 0 && (is_start || result == Some(ReloadResult::Applied)) {
             warn!("the policy has warnings:\n{}", report.text.trim_end());
         }
         self.policies.found(report.diagnostics());

@@ -5,73 +5,69 @@ use std::io;
 
 use twopool_policy::policy::Pool;
 use twopool_policy::text::escape;
-use twopool_telemetry::{Daemon, PolicyInfo, PoolSample, RuleSample, Sample, State};
+use twopool_telemetry::{Daemon, KernelInfo, PolicyInfo, PoolSample, RuleSample, Sample, State};
 
-use super::event_loop::Engine;
+use super::event_loop::Scheduler;
 use super::protocol::ThreadRow;
 use super::state::Policies;
 use crate::host::clock;
 use crate::kernel::accounts::{RuleAccounts, RuleCounters};
 use crate::kernel::counters::{Acting, ThreadReport};
 
-/// One reading of everything.
+/// What does not come from counters.
+pub fn daemon(state: State, kernel: KernelInfo, policies: &Policies) -> Daemon {
+    let active = policies.active();
+    Daemon {
+        state,
+        kernel,
+        policy: PolicyInfo {
+            epoch: active.epoch,
+            hash: active.candidate.hash.clone(),
+            files: active.candidate.files.clone(),
+            rules: active.candidate.rules.len() as u32,
+            loaded_at: active.loaded_at.clone(),
+        },
+        last_reload: policies.last_reload().cloned(),
+    }
+}
+
+/// One reading of everything; without a scheduler all figures are zero.
 ///
 /// # Errors
 /// A counter map cannot be read.
 pub fn sample(
-    engine: &impl Engine,
-    state: State,
+    daemon: Daemon,
+    scheduler: Option<&dyn Scheduler>,
     policies: &Policies,
     accounts: &RuleAccounts,
 ) -> io::Result<Sample> {
     let active = policies.active();
-    let threads = match state {
-        State::Attached => Census::of(&engine.threads()?),
-        _ => Census::default(),
-    };
-    let counters = match engine.banks() {
-        Some(banks) => accounts.read(banks, active.epoch)?,
-        None => Vec::new(),
+    let (threads, counters) = match scheduler {
+        Some(scheduler) => (
+            Census::of(&scheduler.threads()?),
+            accounts.read(scheduler.banks(), active.epoch)?,
+        ),
+        None => Default::default(),
     };
     let rules = active.candidate.rules.iter().enumerate().map(|(at, name)| {
-        rule(
-            at,
-            name,
-            &threads,
-            counters.get(at).copied().unwrap_or_default(),
-        )
+        let counters = counters.get(at).copied().unwrap_or_default();
+        rule(at, name, &threads, counters)
     });
     Ok(Sample {
         rules: rules.collect(),
         pools: [
-            pool(engine, state, Pool::Critical, &threads)?,
-            pool(engine, state, Pool::Background, &threads)?,
+            pool(scheduler, Pool::Critical, &threads)?,
+            pool(scheduler, Pool::Background, &threads)?,
         ],
-        daemon: Daemon {
-            state,
-            kernel: engine.kernel(),
-            policy: PolicyInfo {
-                epoch: active.epoch,
-                hash: active.candidate.hash.clone(),
-                files: active.candidate.files.clone(),
-                rules: active.candidate.rules.len() as u32,
-                loaded_at: active.loaded_at.clone(),
-            },
-            last_reload: policies.last_reload().cloned(),
-        },
+        daemon,
     })
 }
 
-fn pool(
-    engine: &impl Engine,
-    state: State,
-    pool: Pool,
-    threads: &Census,
-) -> io::Result<PoolSample> {
-    if state != State::Attached {
+fn pool(scheduler: Option<&dyn Scheduler>, pool: Pool, threads: &Census) -> io::Result<PoolSample> {
+    let Some(scheduler) = scheduler else {
         return Ok(PoolSample::default());
-    }
-    let (counters, cpus) = engine.pool(pool)?;
+    };
+    let (counters, cpus) = scheduler.pool(pool)?;
     Ok(PoolSample {
         cpus,
         threads: threads.pools[pool as usize],

@@ -1,7 +1,9 @@
-//! What commands read of the host: files, user names, threads of /proc.
+//! What commands read of the host (files, user names, threads of /proc), and what they ask of it.
 
 pub mod clock;
 pub mod foreign;
 pub mod input;
 pub mod names;
+pub mod priority;
 pub mod procfs;
+pub mod saving;

@@ -1,9 +1,9 @@
 //! Memory shared with the kernel program: the generated skeleton, and the only `unsafe` of the
 //! program.
 //!
-//! Three things need it: reading variables that the kernel program writes at the same time,
-//! filling a policy map through a mapping (one system call less per page than copying 4 MiB), and
-//! the generated code itself. Everything else decodes bytes.
+//! Three things need it: reading variables that the kernel program writes at the same time (from
+//! whichever thread owns the scheduler), filling a policy map through a mapping (one system call less
+//! per page than copying 4 MiB), and the generated code itself. Everything else decodes bytes.
 //!
 //! Invariant: the layout that the policy compiler writes (`twopool_policy::image`) is the layout
 //! that the C compiler made of `bpf/intf.h`; the program does not compile otherwise.
@@ -69,6 +69,10 @@ const _: () = {
 pub struct Variables {
     bss: *const types::bss,
 }
+
+// SAFETY: the pointer is to memory shared with the kernel program, which belongs to no thread; it is
+// only read, and valid for `'static` (see `of`).
+unsafe impl Send for Variables {}
 
 impl Variables {
     /// The variables of a loaded program. They live as long as `'static`: the mapping belongs to

@@ -5,7 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tracing::{info, warn};
+
 use super::abi::{c_text, types};
+use crate::host::saving::save_whole;
 
 /// Dumps kept in the state directory; the oldest go first.
 const KEEP_DUMPS: usize = 10;
@@ -54,34 +57,60 @@ impl Ejection {
         }
     }
 
+    /// Everything, for a file.
+    fn text(&self) -> String {
+        format!("{}\n{}\n\n{}", self.summary(), self.message, self.dump)
+    }
+
     /// First lines of the dump, for the log.
-    pub fn dump_head(&self, lines: usize) -> String {
+    fn dump_head(&self, lines: usize) -> String {
         self.dump.lines().take(lines).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Saves everything in `directory` and logs where; where that fails, logs everything: it will
+    /// not be seen again. `at` as for `save`.
+    pub fn report(&self, directory: &Path, at: &str) {
+        match self.save(directory, at) {
+            Ok(path) => {
+                if !self.dump.is_empty() {
+                    info!("the dump begins:\n{}", self.dump_head(20));
+                }
+                info!("the whole report is in {}", path.display());
+            }
+            Err(error) => warn!(
+                "the report could not be saved in {}: {error}; here is all of it:\n{}",
+                directory.display(),
+                self.text()
+            ),
+        }
     }
 
     /// Writes everything to a file in `directory` and removes all but the latest of its kind.
     /// `at` names the file and must be usable there: digits, letters, `-`, `:`, `.`.
-    pub fn save(&self, directory: &Path, at: &str) -> io::Result<PathBuf> {
-        fs::create_dir_all(directory)?;
-        let path = directory.join(format!("ejection-{at}.txt"));
-        fs::write(
-            &path,
-            format!("{}\n{}\n\n{}", self.summary(), self.message, self.dump),
-        )?;
-        let mut dumps: Vec<PathBuf> = fs::read_dir(directory)?
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| {
-                path.file_name()
-                    .is_some_and(|name| name.to_string_lossy().starts_with("ejection-"))
-            })
-            .collect();
-        // Names carry RFC 3339 times, so that their order is the order of the events.
-        dumps.sort();
-        for old in dumps.iter().rev().skip(KEEP_DUMPS) {
-            fs::remove_file(old)?;
+    fn save(&self, directory: &Path, at: &str) -> io::Result<PathBuf> {
+        let name = format!("ejection-{at}.txt");
+        let path = save_whole(directory, &name, self.text().as_bytes())?;
+        if let Err(error) = remove_old(directory) {
+            warn!(%error, "old reports could not be removed");
         }
         Ok(path)
     }
+}
+
+fn remove_old(directory: &Path) -> io::Result<()> {
+    let mut dumps: Vec<PathBuf> = fs::read_dir(directory)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("ejection-"))
+        })
+        .collect();
+    // Names carry RFC 3339 times, so that their order is the order of the events.
+    dumps.sort();
+    for old in dumps.iter().rev().skip(KEEP_DUMPS) {
+        fs::remove_file(old)?;
+    }
+    Ok(())
 }
 
 /// Bounded attempts with growing pauses. Forgiving after a long good run: what matters is how

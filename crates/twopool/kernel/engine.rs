@@ -1,4 +1,4 @@
-//! The kernel side as the event loop knows it: this host's sched_ext.
+//! The kernel side as the daemon knows it: this host's sched_ext.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,81 +15,46 @@ use super::ejection::Ejection;
 use super::preflight::Host;
 use super::scheduler::{Attached, Opened};
 use super::topology::Topology;
-use crate::daemon::event_loop::Engine;
+use crate::daemon::event_loop::{Attach, Kernel, Scheduler};
 use crate::exit::{Exit, Failure};
 
 /// This host's sched_ext.
 pub struct SchedExt {
     host: Host,
     state_directory: PathBuf,
-    attached: Option<Attached>,
 }
 
 impl SchedExt {
-    /// Not attached yet. Logs of refused loads go to `state_directory`.
+    /// Logs of refused loads go to `state_directory`.
     pub fn new(host: Host, state_directory: PathBuf) -> Self {
         Self {
             host,
             state_directory,
-            attached: None,
         }
-    }
-
-    fn attached(&self) -> io::Result<&Attached> {
-        self.attached
-            .as_ref()
-            .ok_or_else(|| io::Error::other("the scheduler is not attached"))
     }
 }
 
-impl Engine for SchedExt {
-    fn start(&mut self, first: &Image) -> Result<(), Failure> {
+impl Kernel for SchedExt {
+    fn load(&self, first: &Image) -> Result<Attach, Failure> {
         if let Some(obstacle) = self.host.obstacle() {
             return Err(obstacle.failure());
         }
         // Read anew each time: CPUs may have come or gone since the last start.
         let topology = Topology::read(self.host.root()).map_err(|error| {
-            Failure::new(
-                Exit::Unavailable,
-                "topology",
-                format!("the host's CPUs cannot be read: {error}"),
-            )
+            let exit = Exit::of(&error);
+            let message = format!("the host's CPUs cannot be read: {error}");
+            Failure::new(exit, "topology", message)
         })?;
         let loaded = Opened::open(&self.host, &topology)?.load(&self.state_directory)?;
-        self.attached = Some(loaded.attach(&self.host, first)?);
-        Ok(())
+        let ready = loaded.publish(first)?;
+        let host = self.host.clone();
+        Ok(Box::new(move || {
+            let attached = ready.attach(&host)?;
+            Ok(Box::new(attached) as Box<dyn Scheduler>)
+        }))
     }
 
-    fn stop(&mut self) {
-        self.attached = None;
-    }
-
-    fn slot(&self) -> Option<Arc<dyn Publish>> {
-        self.attached
-            .as_ref()
-            .map(|attached| attached.slot() as Arc<dyn Publish>)
-    }
-
-    fn ejection(&self) -> Option<Ejection> {
-        self.attached.as_ref()?.ejection()
-    }
-
-    fn banks(&self) -> Option<&dyn RuleBanks> {
-        self.attached
-            .as_ref()
-            .map(|attached| attached.counters() as &dyn RuleBanks)
-    }
-
-    fn pool(&self, pool: Pool) -> io::Result<(PoolCounters, Vec<u32>)> {
-        let attached = self.attached()?;
-        Ok((attached.counters().pool(pool)?, attached.owned_cpus(pool)))
-    }
-
-    fn threads(&self) -> io::Result<Vec<ThreadReport>> {
-        self.attached()?.threads()
-    }
-
-    fn kernel(&self) -> KernelInfo {
+    fn info(&self) -> KernelInfo {
         let release = rustix::system::uname()
             .release()
             .to_string_lossy()
@@ -98,5 +63,27 @@ impl Engine for SchedExt {
             release,
             ops: self.host.attached().unwrap_or_default(),
         }
+    }
+}
+
+impl Scheduler for Attached {
+    fn slot(&self) -> Arc<dyn Publish> {
+        self.slot()
+    }
+
+    fn ejection(&self) -> Option<Ejection> {
+        self.ejection()
+    }
+
+    fn banks(&self) -> &dyn RuleBanks {
+        self.counters()
+    }
+
+    fn pool(&self, pool: Pool) -> io::Result<(PoolCounters, Vec<u32>)> {
+        Ok((self.counters().pool(pool)?, self.owned_cpus(pool)))
+    }
+
+    fn threads(&self) -> io::Result<Vec<ThreadReport>> {
+        self.threads()
     }
 }

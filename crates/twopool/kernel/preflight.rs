@@ -3,7 +3,10 @@
 //! All facts are files below a root, so that tests can lay out a host that we do not have.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
 
 use crate::exit::{Exit, Failure};
 
@@ -26,6 +29,8 @@ pub enum Obstacle {
     Lockdown,
     /// BPF programs would be interpreted, which struct_ops cannot be.
     JitOff,
+    /// A scheduler is on its way out.
+    Detaching,
     /// Some scheduler is attached.
     Attached {
         /// Its name as the kernel has it; empty if the kernel does not say.
@@ -61,6 +66,11 @@ impl Obstacle {
             Obstacle::JitOff => unavailable(
                 "bpf-jit-off",
                 "the BPF compiler is switched off; set net.core.bpf_jit_enable to 1",
+            ),
+            Obstacle::Detaching => Failure::new(
+                Exit::Temporary,
+                "scheduler-detaching",
+                "a sched_ext scheduler is just being detached; try again",
             ),
             Obstacle::Attached { name } if name.is_empty() => unavailable(
                 "scheduler-attached",
@@ -116,11 +126,19 @@ impl Host {
         {
             return Some(Obstacle::JitOff);
         }
-        self.attached().map(|name| Obstacle::Attached { name })
+        self.other_scheduler()
     }
 
-    /// Name of the attached scheduler; `None` if the kernel says that there is none. Asked again
-    /// when attaching fails: "busy" has other causes than another scheduler.
+    /// A scheduler in the way; `None` if the kernel says that there is none. Asked again when
+    /// attaching fails: "busy" has other causes than another scheduler.
+    fn other_scheduler(&self) -> Option<Obstacle> {
+        match self.word("sys/kernel/sched_ext/state")?.as_str() {
+            "disabling" => Some(Obstacle::Detaching),
+            _ => self.attached().map(|name| Obstacle::Attached { name }),
+        }
+    }
+
+    /// Name of the attached scheduler; `None` if the kernel says that there is none.
     pub fn attached(&self) -> Option<String> {
         let state = self.word("sys/kernel/sched_ext/state")?;
         (state != "disabled").then(|| {
@@ -159,17 +177,18 @@ impl Host {
 
 /// What to say when the kernel refused to attach. `errno` is what it answered.
 pub fn attach_failure(host: &Host, errno: i32, detail: &str) -> Failure {
-    if let Some(name) = host.attached() {
-        return Obstacle::Attached { name }.failure();
+    if let Some(obstacle) = host.other_scheduler() {
+        return obstacle.failure();
     }
-    let hint = match rustix::io::Errno::from_raw_os_error(errno) {
+    let error = io::Error::from_raw_os_error(errno);
+    let hint = match Errno::from_raw_os_error(errno) {
         // No other scheduler is attached, so "busy" must not be reported as one.
-        rustix::io::Errno::BUSY => "; no other scheduler is attached, the kernel itself was busy",
-        rustix::io::Errno::PERM | rustix::io::Errno::ACCESS => "; a security module may forbid it",
+        Errno::BUSY => "; no other scheduler is attached, the kernel itself was busy",
+        Errno::PERM | Errno::ACCESS => "; a security module may forbid it",
         _ => "",
     };
     Failure::new(
-        Exit::Unavailable,
+        Exit::of(&error),
         "attach-failed",
         format!("the kernel refused the scheduler: {detail}{hint}"),
     )
@@ -308,6 +327,16 @@ mod tests {
         );
     }
 
+    /// Where one daemon follows another, the first may not quite be gone.
+    #[test]
+    fn a_scheduler_on_its_way_out_is_worth_another_try() {
+        let changes = [("sys/kernel/sched_ext/state", Some("disabling\n"))];
+        assert_eq!(obstacle(&changes), Some(Obstacle::Detaching));
+        let busy = rustix::io::Errno::BUSY.raw_os_error();
+        let failure = attach_failure(&host(&changes).1, busy, "busy");
+        assert_eq!(failure.exit, Exit::Temporary);
+    }
+
     #[test]
     fn k07_busy_without_another_scheduler_does_not_claim_one() {
         let failure = attach_failure(
@@ -317,7 +346,7 @@ mod tests {
         );
         assert_eq!(
             (failure.exit, failure.code),
-            (Exit::Unavailable, "attach-failed")
+            (Exit::Temporary, "attach-failed")
         );
         assert!(
             failure.message.contains("no other scheduler is attached"),

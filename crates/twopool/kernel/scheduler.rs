@@ -1,12 +1,11 @@
-//! The scheduler's life cycle in types: `Opened`, `Loaded`, `Attached`.
+//! The scheduler's life cycle in types: `Opened`, `Loaded`, `Ready`, `Attached`.
 //!
 //! Opened: what this host needs is written into the object. Loaded: the kernel has verified it,
-//! and a policy can be published. Attached: it schedules the host's threads; dropping it gives
-//! them back to the kernel. Nothing is pinned, so that the kernel takes over as well when the
-//! daemon is killed.
+//! and a policy can be published. Ready: one was. Attached: it schedules the host's threads;
+//! dropping it gives them back to the kernel. Nothing is pinned, so that the kernel takes over as
+//! well when the daemon is killed.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 use std::path::Path;
@@ -28,6 +27,7 @@ use super::libbpf_log;
 use super::preflight::{Host, attach_failure};
 use super::topology::{MAX_CPUS, MAX_LLCS, Topology};
 use crate::exit::{Exit, Failure};
+use crate::host::saving::save_whole;
 
 /// A runnable thread that waits longer makes the kernel eject the scheduler; it must be above
 /// 4.096 s, the overload threshold of 7.3's rescue, and at most 30 s.
@@ -60,7 +60,7 @@ impl Opened {
         libbpf_log::start();
         let btf = Btf::from_vmlinux().map_err(|error| {
             Failure::new(
-                Exit::Unavailable,
+                exit_of(&error),
                 "no-btf",
                 format!("the kernel's type information cannot be read: {error:#}"),
             )
@@ -68,9 +68,10 @@ impl Opened {
         // The skeleton borrows this for as long as it lives and drops what it put there; a few
         // bytes stay behind at each start and each of the few restarts after an ejection.
         let place = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut skel = TwopoolSkelBuilder::default()
-            .open(place)
-            .map_err(|error| load_failure(&error, Path::new("")))?;
+        let mut skel = TwopoolSkelBuilder::default().open(place).map_err(|error| {
+            let message = format!("the scheduler program cannot be opened: {error:#}");
+            Failure::new(exit_of(&error), "load-failed", message)
+        })?;
         let ops = skel.struct_ops.twopool_mut();
         drop_unknown_members(ops, &btf);
         // A kernel with a server for the class runs its threads beside real-time ones, and warns of
@@ -109,9 +110,8 @@ impl Opened {
             .load()
             .map_err(|error| load_failure(&error, state_directory))?;
         let handle = |map: &MapMut<'_>| {
-            MapHandle::try_from(map).map_err(|error| {
-                Failure::new(Exit::Unavailable, "load-failed", format!("{error:#}"))
-            })
+            MapHandle::try_from(map)
+                .map_err(|error| Failure::new(exit_of(&error), "load-failed", format!("{error:#}")))
         };
         let slot = Arc::new(PolicySlot::new(handle(&skel.maps.policy)?));
         let counters = Counters::new(
@@ -126,7 +126,7 @@ impl Opened {
     }
 }
 
-/// In the kernel, scheduling nothing yet.
+/// In the kernel, without a policy.
 pub struct Loaded {
     skel: TwopoolSkel<'static>,
     slot: Arc<PolicySlot>,
@@ -134,45 +134,57 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Publishes the first policy and takes over the host's threads.
+    /// Publishes the first policy, whose epoch must be set.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn publish(self, first: &Image) -> Result<Ready, Failure> {
+        let failed = |exit, code, message| Failure::new(exit, code, message);
+        self.slot.publish(first).map_err(|error| {
+            let message = format!("the kernel refused the policy: {error}");
+            failed(Exit::of(&error), "load-failed", message)
+        })?;
+        let threads = self.skel.progs.dump_tasks.attach().map_err(|error| {
+            let message = format!("the thread list is not available: {error:#}");
+            failed(exit_of(&error), "attach-failed", message)
+        })?;
+        Ok(Ready {
+            loaded: self,
+            threads,
+        })
+    }
+}
+
+/// In the kernel with a policy, scheduling nothing yet.
+pub struct Ready {
+    loaded: Loaded,
+    threads: Link,
+}
+
+impl Ready {
+    /// Takes over the host's threads.
     ///
     /// # Errors
     /// The kernel refuses, most often because another scheduler is attached.
-    pub fn attach(mut self, host: &Host, first: &Image) -> Result<Attached, Failure> {
-        self.slot.publish(first).map_err(|error| {
-            Failure::new(
-                Exit::Unavailable,
-                "load-failed",
-                format!("the kernel refused the policy: {error}"),
-            )
-        })?;
-        let threads = self.skel.progs.dump_tasks.attach().map_err(|error| {
-            Failure::new(
-                Exit::Unavailable,
-                "attach-failed",
-                format!("the thread list is not available: {error:#}"),
-            )
-        })?;
-        let link = self
-            .skel
+    pub fn attach(self, host: &Host) -> Result<Attached, Failure> {
+        let Loaded {
+            mut skel,
+            slot,
+            counters,
+        } = self.loaded;
+        let link = skel
             .maps
             .twopool
             .attach_struct_ops()
             .map_err(|error| attach_failure(host, errno_of(&error), &format!("{error:#}")))?;
-        let variables = Variables::of(
-            self.skel
-                .maps
-                .bss_data
-                .as_deref()
-                .expect("the object has .bss"),
-        );
+        let variables = Variables::of(skel.maps.bss_data.as_deref().expect("the object has .bss"));
         Ok(Attached {
             _link: link,
-            threads,
+            threads: self.threads,
             variables,
-            slot: self.slot,
-            counters: self.counters,
-            _skel: self.skel,
+            slot,
+            counters,
+            _skel: skel,
         })
     }
 }
@@ -308,12 +320,15 @@ fn load_failure(error: &libbpf_rs::Error, state_directory: &Path) -> Failure {
     let log = libbpf_log::take();
     let verdict = libbpf_log::verdict(&log).unwrap_or("it gave no reason");
     let mut message = format!("the kernel refused the scheduler program: {verdict} ({error:#})");
-    let path = state_directory.join("load.log");
-    let saved = fs::create_dir_all(state_directory).and_then(|()| fs::write(&path, &log));
-    if saved.is_ok() {
-        message += &format!("; the whole log is in {}", path.display());
-    }
-    Failure::new(Exit::Unavailable, "load-failed", message)
+    message += &match save_whole(state_directory, "load.log", log.as_bytes()) {
+        Ok(path) => format!("; the whole log is in {}", path.display()),
+        Err(error) => format!("; the whole log could not be saved: {error}"),
+    };
+    Failure::new(exit_of(error), "load-failed", message)
+}
+
+fn exit_of(error: &libbpf_rs::Error) -> Exit {
+    Exit::of(&io::Error::from_raw_os_error(errno_of(error)))
 }
 
 /// The system's error number at the bottom of a chain; 0 if there is none.

@@ -3,6 +3,7 @@
 //! Every other file of this crate reaches the file system layout through `Host`, so that a different
 //! target directory moves everything that is built and everything that is cached.
 
+use crate::progress;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -72,20 +73,19 @@ pub struct CacheLock {
 
 /// A progress line. They go to standard error: standard output is for results.
 pub fn progress(message: impl AsRef<str>) {
-    eprintln!("==> {}", message.as_ref());
+    progress::step(message.as_ref());
 }
 
 /// Something that the user should not overlook.
 pub fn loudly(message: impl AsRef<str>) {
+    progress::clear();
     eprintln!("\n!!! {}\n", message.as_ref());
 }
 
 /// Runs a command to its end and returns its standard output; a failure quotes what it said.
 pub fn output(command: &mut Command) -> Result<String> {
     let shown = shown(command);
-    let out = command
-        .stdin(Stdio::null())
-        .output()
+    let out = progress::ticking(|| command.stdin(Stdio::null()).output())
         .with_context(|| format!("cannot run {shown}"))?;
     if !out.status.success() {
         let said = [out.stdout, out.stderr].concat();

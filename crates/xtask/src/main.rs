@@ -12,6 +12,7 @@ mod cmd;
 mod host;
 mod kernel;
 mod measure;
+mod progress;
 mod setup;
 mod table;
 mod tally;

@@ -5,20 +5,12 @@ use std::fs;
 use twopool_telemetry::{ReloadResult, State};
 
 use super::files::save_by_rename;
-use super::{Running, text};
-use crate::kernel::ejection::Ejection;
+use super::{Running, stall, text};
 
 #[test]
 fn k06_an_ejection_is_reported_and_ends_in_another_attempt() {
     let running = Running::start();
-    let stall = Ejection {
-        kind: 1026,
-        exit_code: 0,
-        reason: "runnable task stall".into(),
-        message: "x".into(),
-        dump: "the dump".into(),
-    };
-    *running.kernel.ejection.lock().expect("unpoisoned") = Some(stall);
+    *running.kernel.ejection.lock().expect("unpoisoned") = Some(stall());
     running.wait_for_status(|status| status.state == State::Ejected);
     let dumps: Vec<_> = fs::read_dir(running.directory.path().join("state"))
         .expect("saved")
@@ -34,14 +26,7 @@ fn an_ejection_soon_after_a_reload_takes_it_back() {
     save_by_rename(&running.policy(), &text("bad-idea"));
     running.kernel.wait_for("bad-idea");
     running.wait_for_status(|status| status.policy.epoch == 2);
-    let stall = Ejection {
-        kind: 1026,
-        exit_code: 0,
-        reason: "stall".into(),
-        message: String::new(),
-        dump: String::new(),
-    };
-    *running.kernel.ejection.lock().expect("unpoisoned") = Some(stall);
+    *running.kernel.ejection.lock().expect("unpoisoned") = Some(stall());
     let status = running
         .wait_for_status(|status| status.policy.epoch == 3 && status.state == State::Attached);
     assert_eq!(status.rules[0].name, "rule first");

@@ -1,12 +1,14 @@
 //! The whole daemon on a kernel of paper: real files, real notifications, a real socket, and the
 //! real loop and worker. What a real kernel must show is tested in a guest.
 
+mod attaching;
 mod ejection;
 mod files;
 
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
@@ -15,10 +17,10 @@ use std::time::{Duration, Instant};
 use twopool_policy::image::Image;
 use twopool_policy::policy::Pool;
 use twopool_policy::thread::Thread;
-use twopool_telemetry::{KernelInfo, Status};
+use twopool_telemetry::{KernelInfo, State, Status};
 
 use super::control::ControlSocket;
-use super::event_loop::{Daemon, Engine, Event};
+use super::event_loop::{Attach, Channels, Daemon, Event, Kernel, Scheduler};
 use super::protocol::{Kind, Request, Verdict};
 use super::reload::{Candidate, Outcome, load, run_worker};
 use super::watch::run_watcher;
@@ -65,6 +67,13 @@ struct Paper {
     news: Condvar,
     starts: Mutex<u32>,
     ejection: Mutex<Option<Ejection>>,
+    is_attached: Mutex<bool>,
+    /// While it is locked, loading does not come to its end.
+    loading: Mutex<()>,
+    /// Likewise attaching.
+    attaching: Mutex<()>,
+    begins_to_attach: AtomicBool,
+    refuses: Mutex<Option<Failure>>,
 }
 
 impl Paper {
@@ -105,7 +114,9 @@ impl Publish for Paper {
     }
 }
 
-struct PaperEngine(Arc<Paper>);
+struct PaperKernel(Arc<Paper>);
+
+struct PaperScheduler(Arc<Paper>);
 
 impl RuleBanks for Paper {
     fn read(&self, _: usize, _: usize) -> io::Result<RuleCounters> {
@@ -116,24 +127,39 @@ impl RuleBanks for Paper {
     }
 }
 
-impl Engine for PaperEngine {
-    fn start(&mut self, first: &Image) -> Result<(), Failure> {
-        *self.0.starts.lock().expect("unpoisoned") += 1;
-        self.0
-            .publish(first)
-            .map_err(|error| Failure::new(Exit::Unavailable, "x", error.to_string()))
+impl Kernel for PaperKernel {
+    fn load(&self, first: &Image) -> Result<Attach, Failure> {
+        let (paper, first) = (Arc::clone(&self.0), first.clone());
+        *paper.starts.lock().expect("unpoisoned") += 1;
+        drop(paper.loading.lock());
+        if let Some(failure) = paper.refuses.lock().expect("unpoisoned").clone() {
+            return Err(failure);
+        }
+        Ok(Box::new(move || {
+            paper.begins_to_attach.store(true, Ordering::Relaxed);
+            drop(paper.attaching.lock());
+            paper.publish(&first).expect("paper is patient");
+            *paper.is_attached.lock().expect("unpoisoned") = true;
+            Ok(Box::new(PaperScheduler(paper)) as Box<dyn Scheduler>)
+        }))
     }
-    fn stop(&mut self) {
-        *self.0.ejection.lock().expect("unpoisoned") = None;
+    fn info(&self) -> KernelInfo {
+        KernelInfo {
+            release: "paper".into(),
+            ops: "twopool".into(),
+        }
     }
-    fn slot(&self) -> Option<Arc<dyn Publish>> {
-        Some(Arc::clone(&self.0) as Arc<dyn Publish>)
+}
+
+impl Scheduler for PaperScheduler {
+    fn slot(&self) -> Arc<dyn Publish> {
+        Arc::clone(&self.0) as Arc<dyn Publish>
     }
     fn ejection(&self) -> Option<Ejection> {
         self.0.ejection.lock().expect("unpoisoned").clone()
     }
-    fn banks(&self) -> Option<&dyn RuleBanks> {
-        Some(&*self.0)
+    fn banks(&self) -> &dyn RuleBanks {
+        &*self.0
     }
     fn pool(&self, _: Pool) -> io::Result<(PoolCounters, Vec<u32>)> {
         Ok((PoolCounters::default(), vec![0]))
@@ -141,11 +167,23 @@ impl Engine for PaperEngine {
     fn threads(&self) -> io::Result<Vec<ThreadReport>> {
         Ok(Vec::new())
     }
-    fn kernel(&self) -> KernelInfo {
-        KernelInfo {
-            release: "paper".into(),
-            ops: "twopool".into(),
-        }
+}
+
+impl Drop for PaperScheduler {
+    fn drop(&mut self) {
+        *self.0.ejection.lock().expect("unpoisoned") = None;
+        *self.0.is_attached.lock().expect("unpoisoned") = false;
+    }
+}
+
+/// Why the kernel ends a scheduler whose threads do not get to run.
+fn stall() -> Ejection {
+    Ejection {
+        kind: 1026,
+        exit_code: 0,
+        reason: "runnable task stall".into(),
+        message: "x".into(),
+        dump: "the dump".into(),
     }
 }
 
@@ -154,32 +192,46 @@ struct Running {
     directory: tempfile::TempDir,
     kernel: Arc<Paper>,
     events: Sender<Event>,
-    daemon: Option<JoinHandle<Exit>>,
+    daemon: Option<JoinHandle<Result<Exit, Failure>>>,
     _socket: ControlSocket,
+}
+
+/// A directory whose `conf/policy.toml` takes threads named `thread`.
+fn with_policy(thread: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let conf = directory.path().join("conf");
+    fs::create_dir(&conf).expect("created");
+    fs::write(conf.join("policy.toml"), text(thread)).expect("written");
+    directory
 }
 
 impl Running {
     fn start() -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let conf = directory.path().join("conf");
-        fs::create_dir(&conf).expect("created");
-        fs::write(conf.join("policy.toml"), text("first")).expect("written");
-        Self::start_in(directory)
+        Self::start_in(with_policy("first"))
     }
 
+    /// Attached.
     fn start_in(directory: tempfile::TempDir) -> Self {
+        let running = Self::start_on(directory, Arc::default());
+        running.wait_for_status(|status| status.state == State::Attached);
+        running
+    }
+
+    fn start_on(directory: tempfile::TempDir, kernel: Arc<Paper>) -> Self {
         let location = Location::of_argument(&directory.path().join("conf/policy.toml"), None);
         let Outcome::Valid(first) = load(&location, None) else {
             panic!("not valid")
         };
-        let kernel = Arc::new(Paper::default());
         let (events, inbox) = channel();
         let (jobs, work) = channel();
         let socket = ControlSocket::bind(directory.path()).expect("bound");
         socket.serve(events.clone()).expect("served");
-        let engine = PaperEngine(Arc::clone(&kernel));
-        let daemon =
-            Daemon::start(engine, *first, jobs, directory.path().join("state")).expect("started");
+        let on = Arc::new(PaperKernel(Arc::clone(&kernel)));
+        let channels = Channels {
+            events: events.clone(),
+            jobs,
+        };
+        let daemon = Daemon::new(on, *first, channels, directory.path().join("state"), || ());
         thread::spawn({
             let (location, events) = (location.clone(), events.clone());
             move || run_worker(&location, &work, &events)
@@ -189,16 +241,13 @@ impl Running {
             move || run_watcher(&location, &events)
         });
         let daemon = thread::spawn(move || daemon.run(&inbox));
-        let running = Self {
+        Self {
             directory,
             kernel,
             events,
             daemon: Some(daemon),
             _socket: socket,
-        };
-        // An answer proves that the watcher's first look, sent before, is behind us or under way.
-        running.status();
-        running
+        }
     }
 
     fn conf(&self) -> PathBuf {
@@ -236,10 +285,12 @@ impl Running {
 
     fn stop(mut self) -> Exit {
         self.events.send(Event::Stop("the test")).expect("running");
-        self.daemon
-            .take()
-            .expect("started")
-            .join()
-            .expect("no panic")
+        self.end().expect("no failure")
+    }
+
+    /// Waits for its end.
+    fn end(&mut self) -> Result<Exit, Failure> {
+        let daemon = self.daemon.take().expect("started");
+        daemon.join().expect("no panic")
     }
 }

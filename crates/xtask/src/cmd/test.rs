@@ -6,6 +6,7 @@ use crate::artifacts::Artifacts;
 use crate::cmd::vm::{exit_code, report_console};
 use crate::host::{self, Host, progress};
 use crate::kernel::{self, Kernel, SERIES, Spec};
+use crate::progress as status;
 use crate::tally::{GuestTally, Lines, Tally, cargo_summary};
 use crate::vm::console::Severity;
 use crate::vm::qemu::{Accel, Machine, Smp};
@@ -69,7 +70,6 @@ fn run_checks(host: &Host, tally: &mut Tally) -> Result<()> {
     progress("running clippy");
     let lint = host::succeeds(host.cargo().args([
         "clippy",
-        "--quiet",
         "--workspace",
         "--all-targets",
         "--",
@@ -181,7 +181,10 @@ fn run_guest(host: &Host, args: &Args, kernel: &Kernel, artifacts: &Artifacts) -
     let outcome = boot.run(host, &mut |port, data| match port {
         Port::Stdout => {
             for line in lines.push(data) {
-                println!("{line}");
+                match line.strip_prefix("begin ") {
+                    Some(name) => status::detail(name),
+                    None => println!("{line}"),
+                }
                 counted.line(&line);
             }
         }

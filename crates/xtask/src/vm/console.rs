@@ -14,6 +14,11 @@ pub enum Severity {
     Notice,
 }
 
+/// The kernel ended a scheduler. It says so as an error, and the guests' console shows nothing less,
+/// if it decided that itself (a stall, an error); of ends on request (a daemon's, SysRq-S) it does
+/// not. So a test that ejects on purpose does it by SysRq-S, and every such line is a fault.
+const EJECTION: &str = "sched_ext: BPF scheduler";
+
 /// What to look for in a line, in order: the first that fits counts.
 const SIGNS: &[(&str, Severity)] = &[
     ("Kernel panic", Severity::Fault),
@@ -25,6 +30,7 @@ const SIGNS: &[(&str, Severity)] = &[
     ("soft lockup", Severity::Fault),
     ("blocked for more than", Severity::Fault),
     ("Out of memory", Severity::Fault),
+    (EJECTION, Severity::Fault),
     ("sched_ext:", Severity::Notice),
 ];
 
@@ -127,6 +133,14 @@ mod tests {
         let line = "WARNING: CPU: 1 PID: 9 at kernel/sched/deadline.c:265 x\n";
         assert_eq!(severities("6.12", line), [Severity::Notice]);
         assert_eq!(severities("7.3", line), [Severity::Fault]);
+    }
+
+    #[test]
+    fn an_ejection_is_a_fault_and_what_else_sched_ext_says_is_not() {
+        let line = "sched_ext: BPF scheduler \"twopool\" disabled (runnable task stall)\n";
+        assert_eq!(severities("7.3", line), [Severity::Fault]);
+        let line = "sched_ext: twopool: req-1[77] failed to run for 20.001s\n";
+        assert_eq!(severities("7.3", line), [Severity::Notice]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod qemu;
 
 use crate::host::{Host, progress};
 use crate::kernel::Kernel;
+use crate::progress as status;
 use anyhow::{Context, Result};
 use console::Console;
 use initramfs::Initramfs;
@@ -201,7 +202,7 @@ impl Guest {
                     break;
                 }
                 Err(RecvTimeoutError::Timeout) if self.child.try_wait()?.is_some() => break,
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => status::tick(),
             }
             if let (None, Some(status)) = (&end, parse_status(&self.status)) {
                 end = Some(End::Exited(status));
@@ -209,6 +210,7 @@ impl Guest {
             }
         }
         self.stop()?;
+        status::clear();
         Ok(Outcome {
             end: end.unwrap_or(End::Died),
             console: self.console,
@@ -219,7 +221,14 @@ impl Guest {
         match event.port {
             Port::Console => self.console.push(&event.data),
             Port::Status => self.status.extend_from_slice(&event.data),
-            Port::Stdout | Port::Stderr => sink(event.port, &event.data),
+            Port::Stdout | Port::Stderr => {
+                status::clear();
+                // Its standard error says what it is at, where it says anything.
+                if let (Port::Stderr, Some(line)) = (event.port, last_line(&event.data)) {
+                    status::detail(&line);
+                }
+                sink(event.port, &event.data);
+            }
         }
     }
 
@@ -246,6 +255,12 @@ fn is_expected(line: &str) -> bool {
     line.contains("TCG doesn't support requested feature")
 }
 
+fn last_line(data: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(data);
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+    Some(line.to_owned())
+}
+
 fn parse_status(text: &[u8]) -> Option<i32> {
     let text = std::str::from_utf8(text).ok()?;
     let (line, _) = text.split_once('\n')?;
@@ -269,6 +284,15 @@ mod tests {
     fn words_survive_the_shell() {
         let words = ["echo".to_owned(), "it's $HOME".to_owned(), String::new()];
         assert_eq!(shell_line(&words), r"'echo' 'it'\''s $HOME' ''");
+    }
+
+    #[test]
+    fn the_last_line_is_the_one_with_text() {
+        assert_eq!(
+            last_line(b"a\nblock 2 of 8: Idle\r\n\n").unwrap(),
+            "block 2 of 8: Idle"
+        );
+        assert_eq!(last_line(b"\n"), None);
     }
 
     #[test]
