@@ -5,3 +5,4 @@ pub mod foreign;
 pub mod input;
 pub mod names;
 pub mod procfs;
+pub mod stand_in;
