@@ -84,6 +84,7 @@ codes! {
     DuplicateRule "duplicate-rule" Warning "A rule with the same conditions as an earlier one.";
     TruncationClash "truncation-clash" Warning "Two names that are equal once cut to 15 bytes.";
     CommOnlyElevation "comm-only-elevation" Warning "A rule into `critical` that a rename is enough to claim.";
+    EssentialInBackground "essential-in-background" Warning "A rule that singles out init or twopool itself for `background`.";
     LooksLikeRegex "looks-like-regex" Warning "A glob that reads like a regex.";
     LooksLikeGlob "looks-like-glob" Warning "A regex that reads like a glob.";
     SuspiciousEscape "suspicious-escape" Warning "An escape in double quotes that TOML turned into another character.";

@@ -161,7 +161,7 @@ fn judge(files: &[Options], policy_file: Option<FileId>, names: &dyn Names, out:
     let Some(image) = image.filter(|_| out.counts().0 == 0) else {
         return;
     };
-    out.diagnostics.absorb(lint::lint(files, &policy));
+    out.diagnostics.absorb(lint::lint(files, &policy, &image));
     let (tests, failures) = testing::run(&policy, |thread| -> Class { image.classify(thread) });
     out.tests = tests;
     if failures.is_empty() {

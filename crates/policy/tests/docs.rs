@@ -23,7 +23,6 @@ const END: &str = "<!-- keys: end -->";
 const NOT_BY_TEXT: &[(Code, &str)] = &[
     (Code::SliceBelowTick, "needs the tick of a host"),
     (Code::NoCgroup2, "needs the mounts of a host"),
-    (Code::CommOnlyElevation, "reserved, no lint looks for it"),
 ];
 
 fn reference() -> PathBuf {

@@ -3,16 +3,19 @@
 //! Lints run on a policy without errors. Each says what it saw and how to silence it; none may
 //! cost more than the compiler itself, so pairs that are too many are not compared.
 
+mod elevation;
+mod essential;
 mod patterns;
 mod truncation;
 
 use twopool_diag::{Code, Diagnostic, Findings};
 
+use crate::image::Image;
 use crate::options::{ConditionOptions, Options, RuleOptions};
 use crate::policy::Policy;
 
-/// All lints over a policy and the files that it came from.
-pub fn lint(files: &[Options], policy: &Policy) -> Findings {
+/// All lints over a policy, the files that it came from and what the kernel gets.
+pub fn lint(files: &[Options], policy: &Policy, image: &Image) -> Findings {
     let mut found = Findings::new();
     if policy.rules.is_empty() {
         let place = files
@@ -31,6 +34,8 @@ pub fn lint(files: &[Options], policy: &Policy) -> Findings {
         }
     }
     truncation::lint(files, policy, &mut found);
+    elevation::lint(files, policy, &mut found);
+    essential::lint(policy, image, &mut found);
     found
 }
 
