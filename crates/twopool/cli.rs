@@ -151,6 +151,10 @@ pub struct Check {
     /// End with code 3 if there are warnings.
     #[arg(long)]
     pub deny_warnings: bool,
+    /// Check against this host too: slices below its tick, rules on cgroups without cgroup v2, and
+    /// whether its kernel can run a scheduler (else the code is 69). Needs no root.
+    #[arg(long)]
+    pub host: bool,
     /// Show a thread that each rule takes, and one for every two rules of different pools that
     /// claim the same thread.
     #[arg(long)]

@@ -127,3 +127,23 @@ fn what_is_missing_or_makes_no_sense_is_said() {
         assert!(run.json()["error"]["message"].is_string(), "{arguments}");
     }
 }
+
+/// Whatever host this is: with sched_ext it is silent, without it says so in every format.
+#[test]
+fn k08_the_host_is_asked_only_if_told_to() {
+    let place = Place::with(POLICY);
+    place.run("check policy.toml").ends_with(0);
+    let run = place.run("check policy.toml --host --format json");
+    let document = run.json();
+    match run.code {
+        Some(0) => assert_eq!(document["valid"], true),
+        Some(69) => assert!(document["error"]["code"].is_string(), "{document}"),
+        _ => panic!("{run:#?}"),
+    }
+    // A policy that is wrong everywhere is said to be so first.
+    place.write("bad.toml", "version = 2\ndefault = \"background\"\n");
+    let run = place
+        .run("check bad.toml --host --format json")
+        .ends_with(1);
+    assert_eq!(run.json()["valid"], false);
+}

@@ -101,7 +101,7 @@ fn what_is_missing_is_part_of_both() {
         .ends_with(66);
     assert_eq!(
         run.stdout,
-        "::error title=no-input::cannot read none.toml: no such file or directory\n"
+        "::error title=twopool::cannot read none.toml: no such file or directory\n"
     );
     let log = place
         .run("check none.toml policy.toml --format sarif")

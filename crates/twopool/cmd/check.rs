@@ -1,5 +1,7 @@
 //! `check`: is this policy valid? Needs nothing but the files.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use twopool_diag::render::{Checked, diagnostics, github, sarif, summary_line};
 use twopool_policy::compile::{Compiled, compile};
@@ -8,9 +10,11 @@ use twopool_policy::proof;
 use super::{locations, read_and_compile};
 use crate::cli::{Check, CheckFormat, Global};
 use crate::exit::{Exit, Failure};
+use crate::host::facts::Facts;
 use crate::host::input::Location;
 use crate::host::names::HostNames;
 use crate::host::stand_in::StandIn;
+use crate::kernel::preflight::Host;
 use crate::output;
 use crate::report::Report;
 
@@ -66,6 +70,7 @@ fn subjects(args: &Check, global: &Global) -> Result<Vec<Subject>, Failure> {
 struct Outcome {
     documents: Vec<Value>,
     checked: Vec<Checked>,
+    /// Inputs that could not be read, then what the host lacks.
     missing: Vec<Failure>,
 }
 
@@ -79,7 +84,7 @@ pub fn run(args: &Check, global: &Global) -> Result<Exit, Failure> {
     let mut outcome = Outcome::default();
     let mut exit = Exit::Done;
     for subject in subjects(args, global)? {
-        let compiled = match subject.compile() {
+        let mut compiled = match subject.compile() {
             Ok(compiled) => compiled,
             Err(missing) => {
                 output::error_text(&format!("error: {}\n", missing.message));
@@ -87,6 +92,9 @@ pub fn run(args: &Check, global: &Global) -> Result<Exit, Failure> {
                 continue;
             }
         };
+        if args.host {
+            Facts::read(Path::new("/")).judge(&mut compiled);
+        }
         let mut report = Report::of(&compiled, output::stderr_colour());
         output::findings(&report);
         if args.format == CheckFormat::Human {
@@ -103,6 +111,15 @@ pub fn run(args: &Check, global: &Global) -> Result<Exit, Failure> {
             omitted: compiled.diagnostics.omitted(),
         });
     }
+    // An invalid policy comes before a host that could not run it.
+    if args.host
+        && exit != Exit::Rejected
+        && let Some(obstacle) = Host::new("/").kernel_obstacle()
+    {
+        let failure = obstacle.failure();
+        output::error_text(&format!("error: {}\n", failure.message));
+        outcome.missing.push(failure);
+    }
     let missing = outcome.missing.first().map(|missing| missing.exit);
     outcome.show(args.format)?;
     Ok(missing.unwrap_or(exit))
@@ -112,7 +129,7 @@ impl Outcome {
     /// The one document of a format for programs.
     fn show(self, format: CheckFormat) -> Result<(), Failure> {
         let missing: Vec<String> = self.missing.iter().map(|m| m.message.clone()).collect();
-        match (format, self.missing.last()) {
+        match (format, self.missing.first()) {
             (CheckFormat::Human, _) => Ok(()),
             (CheckFormat::Json, Some(missing)) => output::json(&json!({
                 "format_version": "1",

@@ -1,6 +1,7 @@
 //! What commands read of the host: files, user names, threads of /proc.
 
 pub mod clock;
+pub mod facts;
 pub mod foreign;
 pub mod input;
 pub mod names;

@@ -97,6 +97,12 @@ impl Host {
         if !self.may_load() {
             return Some(Obstacle::NotPermitted);
         }
+        self.kernel_obstacle()
+            .or_else(|| self.attached().map(|name| Obstacle::Attached { name }))
+    }
+
+    /// The first thing that the kernel lacks, whoever asks and whatever runs.
+    pub fn kernel_obstacle(&self) -> Option<Obstacle> {
         if !self.path("sys/kernel/sched_ext").is_dir() {
             return Some(Obstacle::NoSchedExt);
         }
@@ -116,7 +122,7 @@ impl Host {
         {
             return Some(Obstacle::JitOff);
         }
-        self.attached().map(|name| Obstacle::Attached { name })
+        None
     }
 
     /// Name of the attached scheduler; `None` if the kernel says that there is none. Asked again

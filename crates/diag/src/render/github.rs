@@ -9,11 +9,11 @@ use super::json::DiagnosticJson;
 use super::sarif::{Checked, message};
 
 /// The commands of some policies: errors first, since only the first ten of a step are shown.
-/// `missing`: what could not be read, each in one line.
+/// `missing`: inputs and abilities of the host that are not there, each in one line.
 pub fn github(checked: &[Checked], missing: &[String]) -> String {
     let mut out = String::new();
     for text in missing {
-        let _ = writeln!(out, "::error title=no-input::{}", data(text));
+        let _ = writeln!(out, "::error title=twopool::{}", data(text));
     }
     for severity in ["error", "warning"] {
         for policy in checked {

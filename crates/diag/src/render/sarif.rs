@@ -23,7 +23,8 @@ pub struct Checked {
     pub omitted: usize,
 }
 
-/// The log of some policies. `missing`: what could not be read, each in one line.
+/// The log of some policies. `missing`: inputs and abilities of the host that are not
+/// there, each in one line.
 pub fn sarif(checked: &[Checked], missing: &[String], version: &str) -> Value {
     let codes = codes(checked);
     let rules: Vec<Value> = codes.iter().map(|code| rule(*code)).collect();
