@@ -120,6 +120,11 @@ impl<'a> Reader<'a> {
 
     /// A key that `section` does not have.
     pub(super) fn unknown(&mut self, section: &str, allowed: &[&'static str], name: &Name<'_>) {
+        if self.findings.is_full_of_errors() {
+            // Looking for the nearest word is dear, and nobody would read it.
+            let place = self.span(name.span());
+            return self.push(Diagnostic::new(Code::UnknownKey, place, "unknown key"));
+        }
         let word: &str = name.get_ref();
         let place = self.span(name.span());
         if section == "pool" {
