@@ -147,6 +147,11 @@ pub struct Test {
 
 /// `show`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  twopool show
+  twopool show --policy site.toml      the same for another file
+")]
 pub struct Show {
     /// Form of the result.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
@@ -165,6 +170,7 @@ Examples:
   twopool explain 4711
   twopool explain --thread srv-io-3 --process adserver --cgroup /ads.slice/web.service
   twopool explain --threads threads.tsv --format json | jq -r .pool
+  twopool explain --policy site.toml --thread srv-1        under another policy
 "
 )]
 pub struct Explain {
@@ -186,8 +192,10 @@ pub struct Explain {
 }
 
 fn parse_tid(text: &str) -> Result<i32, String> {
-    text.parse()
-        .map_err(|_| "a thread id is a number; a simulated thread is --thread NAME".to_owned())
+    text.parse().map_err(|_| {
+        "a thread id is a number; a simulated thread is --thread NAME, a policy --policy PATH"
+            .to_owned()
+    })
 }
 
 /// Properties of a simulated thread.
