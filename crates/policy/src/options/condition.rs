@@ -73,7 +73,7 @@ impl Reader<'_> {
                             .help("`not` and `any` hold plain conditions only; split the rule in two instead"),
                     );
                 }
-                None => self.unknown(path, &keys::conditions(), name),
+                None => self.unknown(path, keys::conditions, name),
             }
         }
         Some(conditions)
@@ -252,7 +252,7 @@ impl Reader<'_> {
             match word {
                 "min" => min = self.integer(&inner, value, least, most),
                 "max" => max = self.integer(&inner, value, least, most),
-                _ => self.unknown(path, keys::BOUNDS, name),
+                _ => self.unknown(path, || keys::BOUNDS.to_vec(), name),
             }
         }
         if table.is_empty() {
