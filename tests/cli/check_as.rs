@@ -147,3 +147,20 @@ fn k08_the_host_is_asked_only_if_told_to() {
         .ends_with(1);
     assert_eq!(run.json()["valid"], false);
 }
+
+/// Whatever host this is: it loads, or says what stands in the way, and a wrong policy comes first.
+#[test]
+fn k08_the_kernel_is_asked_only_if_told_to() {
+    let place = Place::with(POLICY);
+    let run = place.run("check policy.toml --kernel --format json");
+    match run.code {
+        Some(0) => assert_eq!(run.json()["valid"], true),
+        Some(69 | 77) => assert!(run.json()["error"]["code"].is_string(), "{run:#?}"),
+        _ => panic!("{run:#?}"),
+    }
+    place.write("bad.toml", "version = 2\ndefault = \"background\"\n");
+    let run = place
+        .run("check bad.toml --kernel --format json")
+        .ends_with(1);
+    assert_eq!(run.json()["valid"], false);
+}

@@ -39,6 +39,10 @@ pub struct Check {
     /// whether its kernel can run a scheduler (else the code is 69). Needs no root.
     #[arg(long)]
     pub host: bool,
+    /// Have this host's kernel verify and load the scheduler, without attaching it. Needs root; the
+    /// code is 69 if the kernel refuses.
+    #[arg(long)]
+    pub kernel: bool,
     /// Show a thread that each rule takes, and one for every two rules of different pools that
     /// claim the same thread.
     #[arg(long)]

@@ -15,6 +15,7 @@ use crate::host::input::Location;
 use crate::host::names::HostNames;
 use crate::host::stand_in::StandIn;
 use crate::kernel::preflight::Host;
+use crate::kernel::rehearsal::rehearse;
 use crate::output;
 use crate::report::Report;
 
@@ -112,17 +113,25 @@ pub fn run(args: &Check, global: &Global) -> Result<Exit, Failure> {
         });
     }
     // An invalid policy comes before a host that could not run it.
-    if args.host
-        && exit != Exit::Rejected
-        && let Some(obstacle) = Host::new("/").kernel_obstacle()
+    if exit != Exit::Rejected
+        && let Some(failure) = refusal(args, global)
     {
-        let failure = obstacle.failure();
         output::error_text(&format!("error: {}\n", failure.message));
         outcome.missing.push(failure);
     }
     let missing = outcome.missing.first().map(|missing| missing.exit);
     outcome.show(args.format)?;
     Ok(missing.unwrap_or(exit))
+}
+
+/// Why this host could not run the scheduler, as far as was asked.
+fn refusal(args: &Check, global: &Global) -> Option<Failure> {
+    let host = Host::new("/");
+    if args.kernel {
+        return rehearse(&host, &global.state_dir).err();
+    }
+    let obstacle = args.host.then(|| host.kernel_obstacle()).flatten()?;
+    Some(obstacle.failure())
 }
 
 impl Outcome {
