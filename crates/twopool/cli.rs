@@ -2,6 +2,8 @@
 //!
 //! Only commands that work are here.
 
+mod check;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -10,6 +12,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use twopool_diag::Code;
 
 use crate::exit;
+
+pub use check::{Check, CheckFormat};
 
 /// Where the policy is unless `--policy` says otherwise.
 pub const DEFAULT_POLICY: &str = "/etc/twopool/policy.toml";
@@ -122,34 +126,6 @@ pub enum Command {
     Import(Import),
 }
 
-/// `check`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Each PATH is a policy of its own: a file with the policy.d beside it, a directory that holds
-policy.toml, or - for standard input (without drop-ins unless --policy-dir names some).
-
-Examples:
-  twopool check
-  twopool check --format json site.toml | jq .diagnostics
-  generate-policy | twopool check -
-  twopool check --explain-overlaps site.toml       which threads the order of rules decides about
-")]
-pub struct Check {
-    /// Policies to check [default: the one of --policy].
-    #[arg(value_name = "PATH")]
-    pub paths: Vec<PathBuf>,
-    /// Form of the result.
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub format: Format,
-    /// End with code 3 if there are warnings.
-    #[arg(long)]
-    pub deny_warnings: bool,
-    /// Show a thread that each rule takes, and one for every two rules of different pools that
-    /// claim the same thread.
-    #[arg(long)]
-    pub explain_overlaps: bool,
-}
-
 /// `test`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -171,6 +147,11 @@ pub struct Test {
 
 /// `show`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  twopool show
+  twopool show --policy site.toml      the same for another file
+")]
 pub struct Show {
     /// Form of the result.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
@@ -189,6 +170,7 @@ Examples:
   twopool explain 4711
   twopool explain --thread srv-io-3 --process adserver --cgroup /ads.slice/web.service
   twopool explain --threads threads.tsv --format json | jq -r .pool
+  twopool explain --policy site.toml --thread srv-1        under another policy
 "
 )]
 pub struct Explain {
@@ -210,8 +192,10 @@ pub struct Explain {
 }
 
 fn parse_tid(text: &str) -> Result<i32, String> {
-    text.parse()
-        .map_err(|_| "a thread id is a number; a simulated thread is --thread NAME".to_owned())
+    text.parse().map_err(|_| {
+        "a thread id is a number; a simulated thread is --thread NAME, a policy --policy PATH"
+            .to_owned()
+    })
 }
 
 /// Properties of a simulated thread.

@@ -15,7 +15,7 @@ mod report;
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use cli::{Cli, Command, Format};
 use exit::{Exit, Failure};
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
 fn dispatch(cli: &Cli) -> Exit {
     let global = &cli.global;
     let (result, format) = match &cli.command {
-        Command::Check(args) => (cmd::check::run(args, global), args.format),
+        Command::Check(args) => (cmd::check::run(args, global), args.format.of_failures()),
         Command::Test(args) => (cmd::test::run(args, global), args.format),
         Command::Show(args) => (cmd::show::run(args, global), args.format),
         Command::Explain(args) => (cmd::explain::run(args, global), args.format),
@@ -57,12 +57,24 @@ fn usage(error: &clap::Error) -> Exit {
     }
     if !wants_json() {
         output::error_text(&text.to_string());
+        if is_stray_path(error) {
+            output::error_text("\n  tip: this command takes its policy as '--policy PATH'\n");
+        }
         return Exit::Usage;
     }
     let text = text.to_string();
     let first = text.lines().next().unwrap_or_default();
     let failure = Failure::new(Exit::Usage, "usage", first.trim_start_matches("error: "));
     output::failure(&failure, Format::Json)
+}
+
+/// `show site.toml`: a policy where the command takes no path.
+fn is_stray_path(error: &clap::Error) -> bool {
+    let argument = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(argument)) => argument.as_str(),
+        _ => "",
+    };
+    error.kind() == ErrorKind::UnknownArgument && argument.ends_with(".toml")
 }
 
 /// Whether `--format json` is among the arguments, which clap could not parse.

@@ -79,7 +79,7 @@ fn drop_ins_beside_the_policy_take_part() {
     let place = Place::with(POLICY);
     place.write(
         "policy.d/10-extra.toml",
-        "[[rule]]\npool = \"critical\"\nthread = \"extra\"\n",
+        "[[rule]]\npool = \"background\"\nthread = \"extra\"\n",
     );
     place.write("policy.d/.10-extra.toml.swp", "not TOML at all [");
     place.write("policy.d/notes.txt", "neither");

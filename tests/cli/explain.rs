@@ -118,7 +118,7 @@ fn e01_a_thread_that_does_not_exist_is_one_line_and_66() {
 }
 
 const TSV: &str = "thread\tprocess\tcgroup\tuid\n\
-    srv-1\tadserver\t/\t7\nsrv-debug-1\tadserver\t/\t7\nx\tx\t/ads.slice/y\t0\n";
+    srv-1\tadserver\t/\t0\nsrv-debug-1\tadserver\t/\t7\nx\tx\t/ads.slice/y\t0\n";
 
 #[test]
 fn a_file_of_threads_is_one_line_each() {

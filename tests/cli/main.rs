@@ -2,6 +2,8 @@
 //! needs no kernel, also on inputs that nobody should have. The real binary, in its own directory.
 
 mod check;
+mod check_as;
+mod check_formats;
 mod codes;
 mod daemon;
 mod explain;
@@ -31,6 +33,7 @@ name = "request path"
 pool = "critical"
 process = "adserver"
 thread = "srv-*"
+user = "root"
 slice = "1ms"
 weight = 200
 

@@ -69,3 +69,11 @@ fn an_invalid_policy_gives_its_check_document() {
     let run = place.run("show --policy policy.toml").ends_with(1);
     assert_eq!(run.stdout, "");
 }
+
+#[test]
+fn a_path_without_its_option_is_told_of_the_option() {
+    let run = Place::with(POLICY).run("show policy.toml").ends_with(64);
+    assert!(run.stderr.contains("'--policy PATH'"), "{}", run.stderr);
+    let run = Place::with(POLICY).run("show --nonsense").ends_with(64);
+    assert!(!run.stderr.contains("'--policy PATH'"), "{}", run.stderr);
+}

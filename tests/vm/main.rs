@@ -10,6 +10,7 @@
 
 mod actor;
 mod basics;
+mod check;
 mod classify;
 mod cpu;
 mod crowd;
@@ -46,6 +47,7 @@ pub struct Test {
 /// All topics, in the order in which they run. A topic is a file with its `TESTS`.
 const TOPICS: &[&[Test]] = &[
     basics::TESTS,
+    check::TESTS,
     classify::TESTS,
     crowd::TESTS,
     follow::TESTS,

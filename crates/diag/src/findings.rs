@@ -52,6 +52,23 @@ impl Findings {
         other.kept.into_iter().for_each(|found| self.keep(found));
     }
 
+    /// Takes back what is not wanted of the findings that were kept.
+    pub fn retain(&mut self, wanted: impl Fn(&Diagnostic) -> bool) {
+        for found in std::mem::take(&mut self.kept) {
+            let is_warning = found.severity() == Severity::Warning;
+            if wanted(&found) {
+                self.kept.push(found);
+                continue;
+            }
+            self.kept_bytes -= text_bytes(&found);
+            self.kept_warnings -= usize::from(is_warning);
+            match is_warning {
+                true => self.warnings -= 1,
+                false => self.errors -= 1,
+            }
+        }
+    }
+
     /// The findings that were kept.
     pub fn kept(&self) -> &[Diagnostic] {
         &self.kept
@@ -60,6 +77,11 @@ impl Findings {
     /// The findings that were kept, one by one.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.kept.iter()
+    }
+
+    /// Whether one more error, of whatever text, is only counted.
+    pub fn is_full_of_errors(&self) -> bool {
+        self.kept.len() == MAX_KEPT && self.kept_warnings == 0
     }
 
     /// All errors, kept or not.
@@ -201,6 +223,17 @@ mod tests {
             (1, 2, 2)
         );
         assert_eq!(found.kept()[0].severity(), Severity::Error);
+    }
+
+    #[test]
+    fn what_is_taken_back_is_not_counted() {
+        let mut found: Findings = [error("a"), warning("b"), error("b")].into_iter().collect();
+        assert!(!found.is_full_of_errors());
+        found.retain(|d| d.summary != "b");
+        assert_eq!((found.errors(), found.warnings()), (1, 0));
+        assert_eq!(found.kept(), [error("a")]);
+        (1..MAX_KEPT).for_each(|_| found.push(error("c")));
+        assert!(found.is_full_of_errors());
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! Every command and the daemon go through here, so that a dry run cannot disagree with them.
 //! Invariant: there is a policy and an image exactly if no diagnostic is an error.
 
-use twopool_diag::{Code, Diagnostic, FileId, Findings, Sources, Span};
+use std::collections::HashSet;
+
+use twopool_diag::{Code, Diagnostic, FileId, Findings, Severity, Sources, Span};
 
 use crate::dropins::rank;
 use crate::eval::Class;
@@ -104,72 +106,121 @@ pub fn compile_unproven(inputs: &[Input], names: &dyn Names) -> Compiled {
             .push(Diagnostic::new(Code::LimitExceeded, None, summary));
         return out;
     }
-    let mut files = Vec::new();
-    let mut policy_file = None;
+    let mut files = Files::default();
     for input in inputs {
-        let file = read(input, &mut out);
-        if input.role == Role::Policy {
-            policy_file = Some(file.file);
-        }
-        files.push(file);
+        files.read(input, &mut out);
     }
-    judge(&files, policy_file, names, &mut out);
+    files.judge(names, &mut out);
     out.diagnostics.sort_by_place();
     out
 }
 
-fn read(input: &Input, out: &mut Compiled) -> Options {
-    let file = FileId(u32::try_from(out.sources.files().len()).expect("fewer than 2^32 files"));
-    let decoded = syntax::decode(file, &input.bytes);
-    let id = out.sources.add(input.name.clone(), decoded.text);
-    debug_assert_eq!(id, file);
-    let line_of = |byte| out.sources.line(file, byte);
-    let (tree, syntax_errors) = syntax::parse(file, &decoded.clean, line_of);
-    // What the parser makes of a line with a syntax error is guesswork, and so is a value that it
-    // invented, which has no place; say nothing about either.
-    let broken = &tree.broken_lines;
-    let is_guesswork = |d: &Diagnostic| {
-        let has_place = |s: Span| s.end > 0 && !broken.contains(&line_of(s.start));
-        !broken.is_empty() && !d.span.is_some_and(has_place)
-    };
-    let (options, mut found) = options::read(&tree, &is_guesswork);
-    if options.empty && decoded.findings.is_empty() {
-        found.push(
-            Diagnostic::new(Code::EmptyPolicy, syntax::span(file, 0, 0), "the file is empty")
-                .label("nothing but blanks and comments")
-                .help("an empty file is never taken for a policy; write at least `version = 1` and `default = ..`"),
-        );
-    }
-    out.diagnostics.absorb(decoded.findings);
-    out.diagnostics.absorb(syntax_errors);
-    out.diagnostics.absorb(found);
-    options
+/// The files as they were written.
+#[derive(Default)]
+struct Files {
+    /// In effective order.
+    options: Vec<Options>,
+    /// Which one is the policy file.
+    policy: Option<FileId>,
+    /// Lines with a syntax error.
+    broken: HashSet<(FileId, u32)>,
 }
 
-/// Everything behind the files taken one by one.
-fn judge(files: &[Options], policy_file: Option<FileId>, names: &dyn Names, out: &mut Compiled) {
-    let (policy, found) = resolve::resolve(files, policy_file, &out.sources, names);
-    let beyond_limits = found.iter().any(|d| d.code == Code::LimitExceeded);
-    out.diagnostics.absorb(found);
-    // Lowering a policy with errors elsewhere still finds the patterns that are too large, in the
-    // same run. Beyond the limits it would only say the same again.
-    let image = if beyond_limits {
-        None
-    } else {
-        lower_into(&policy, out)
-    };
-    let Some(image) = image.filter(|_| out.counts().0 == 0) else {
-        return;
-    };
-    out.diagnostics.absorb(lint::lint(files, &policy));
-    let (tests, failures) = testing::run(&policy, |thread| -> Class { image.classify(thread) });
-    out.tests = tests;
-    if failures.is_empty() {
-        out.settings = resolve::show(files, &policy);
-        out.policy = Some(policy);
-        out.image = Some(image);
+impl Files {
+    fn read(&mut self, input: &Input, out: &mut Compiled) {
+        let file = FileId(u32::try_from(out.sources.files().len()).expect("fewer than 2^32 files"));
+        let decoded = syntax::decode(file, &input.bytes);
+        let id = out.sources.add(input.name.clone(), decoded.text.clone());
+        debug_assert_eq!(id, file);
+        let line_of = |byte| out.sources.line(file, byte);
+        let (tree, syntax_errors) = syntax::parse(file, &decoded, line_of);
+        let lines = tree.broken_lines.iter().map(|line| (file, *line));
+        self.broken.extend(lines);
+        let is_broken = !tree.broken_lines.is_empty();
+        let is_guesswork = |d: &Diagnostic| is_broken && self.is_guesswork(d, &out.sources);
+        let (options, mut found) = options::read(&tree, &is_guesswork);
+        if options.empty && decoded.findings.is_empty() {
+            found.push(empty(file, input.role));
+        }
+        out.diagnostics.absorb(decoded.findings);
+        out.diagnostics.absorb(syntax_errors);
+        out.diagnostics.absorb(found);
+        if input.role == Role::Policy {
+            self.policy = Some(file);
+        }
+        self.options.push(options);
     }
-    out.diagnostics.absorb(failures);
+
+    /// What the parser makes of a line with a syntax error is guesswork, and so is a value that it
+    /// invented, which has no place; nothing is said about either.
+    fn is_guesswork(&self, found: &Diagnostic, sources: &Sources) -> bool {
+        let is_placed = found.span.is_some_and(|span| span.end > 0);
+        !is_placed || self.is_on_broken_line(found, sources)
+    }
+
+    fn is_on_broken_line(&self, found: &Diagnostic, sources: &Sources) -> bool {
+        let line = |s: Span| (s.file, sources.line(s.file, s.start));
+        found.span.is_some_and(|s| self.broken.contains(&line(s)))
+    }
+
+    /// Everything behind the files taken one by one.
+    fn judge(&self, names: &dyn Names, out: &mut Compiled) {
+        let files = &self.options;
+        let (policy, mut found) = resolve::resolve(files, self.policy, &out.sources, names);
+        let beyond_limits = found.iter().any(|d| d.code == Code::LimitExceeded);
+        let mut doubts = lint::texts(files);
+        doubts.retain(|doubt| !has_an_error_inside(doubt, &found));
+        found.absorb(doubts);
+        if !self.broken.is_empty() {
+            found.retain(|d| !self.is_on_broken_line(d, &out.sources));
+        }
+        out.diagnostics.absorb(found);
+        // Lowering a policy with errors elsewhere still finds the patterns that are too large, in
+        // the same run. Beyond the limits it would only say the same again.
+        let image = if beyond_limits {
+            None
+        } else {
+            lower_into(&policy, out)
+        };
+        let Some(image) = image.filter(|_| out.counts().0 == 0) else {
+            return;
+        };
+        out.diagnostics.absorb(lint::lint(files, &policy, &image));
+        let (tests, failures) = testing::run(&policy, |thread| -> Class { image.classify(thread) });
+        out.tests = tests;
+        if failures.is_empty() {
+            out.settings = resolve::show(files, &policy);
+            out.policy = Some(policy);
+            out.image = Some(image);
+        }
+        out.diagnostics.absorb(failures);
+    }
+}
+
+/// Of a pattern that is wrong, it is enough to say what is wrong.
+fn has_an_error_inside(doubt: &Diagnostic, found: &Findings) -> bool {
+    let inside = |outer: Span, inner: Span| {
+        outer.file == inner.file && (outer.start..outer.end).contains(&inner.start)
+    };
+    let mut errors = found.iter().filter(|d| d.severity() == Severity::Error);
+    errors.any(|error| matches!((doubt.span, error.span), (Some(o), Some(i)) if inside(o, i)))
+}
+
+/// A file of blanks and comments: a policy that was lost, or a drop-in that somebody emptied.
+fn empty(file: FileId, role: Role) -> Diagnostic {
+    let help = match role {
+        Role::Policy => {
+            "an empty file is never taken for a policy; write at least `version = 1` and `default = ..`"
+        }
+        Role::DropIn => "delete it, or make it a link to /dev/null, which switches a drop-in off",
+    };
+    Diagnostic::new(
+        Code::EmptyPolicy,
+        syntax::span(file, 0, 0),
+        "the file is empty",
+    )
+    .label("nothing but blanks and comments")
+    .help(help)
 }
 
 fn lower_into(policy: &Policy, out: &mut Compiled) -> Option<Image> {

@@ -14,6 +14,9 @@ use crate::policy::{Conditions, NumberCondition, Pattern, PatternKind, Policy, R
 use crate::text::escape;
 use crate::thread::Thread;
 
+/// How paths of the conditions of `not` begin.
+const EXCEPTION: &str = "not.";
+
 /// Patterns of one condition named in a report; a list may have thousands.
 const MAX_SHOWN: usize = 4;
 
@@ -151,7 +154,7 @@ fn trace(i: usize, rule: &Rule, regexes: &NaiveRegexes, t: &Thread) -> RuleTrace
         table(&format!("any[{n}]."), any, regexes, t, &mut conditions);
     }
     if let Some(not) = &rule.not {
-        table("not.", not, regexes, t, &mut conditions);
+        table(EXCEPTION, not, regexes, t, &mut conditions);
     }
     RuleTrace {
         index: i + 1,
@@ -352,24 +355,40 @@ impl RuleTrace {
             printable(&self.name)
         )
         .expect("a string takes every write");
-        let width = self
+        let (excepted, asked): (Vec<_>, Vec<_>) = self
             .conditions
             .iter()
-            .map(|c| c.path.len())
-            .max()
-            .unwrap_or(0);
-        for c in &self.conditions {
+            .partition(|c| c.path.starts_with(EXCEPTION));
+        let width = asked.iter().map(|c| c.path.len()).max().unwrap_or(0);
+        for c in asked {
             let sign = if c.matched { '+' } else { '-' };
-            writeln!(
-                out,
-                "       {sign} {:width$}  {}",
-                c.path,
-                printable(&c.pattern)
-            )
-            .expect("a string takes every write");
+            let pattern = printable(&c.pattern);
+            writeln!(out, "       {sign} {:width$}  {pattern}", c.path)
+                .expect("a string takes every write");
         }
+        exception(&excepted, out);
         if self.conditions.is_empty() {
             out.push_str("       + no condition\n");
         }
+    }
+}
+
+/// The conditions of `not`: a sign for the whole, which speaks for or against the rule as those of
+/// the other conditions do, and words for each, whose truth means the contrary.
+fn exception(conditions: &[&ConditionTrace], out: &mut String) {
+    if conditions.is_empty() {
+        return;
+    }
+    out.push_str(match conditions.iter().all(|c| c.matched) {
+        true => "       - not: keeps the thread out, since all of this holds\n",
+        false => "       + not: does not keep the thread out, since not all of this holds\n",
+    });
+    let key = |c: &ConditionTrace| c.path[EXCEPTION.len()..].to_owned();
+    let width = conditions.iter().map(|c| key(c).len()).max().unwrap_or(0);
+    for c in conditions {
+        let holds = if c.matched { "holds" } else { "does not hold" };
+        let (key, pattern) = (key(c), printable(&c.pattern));
+        writeln!(out, "           {key:width$}  {pattern}  {holds}")
+            .expect("a string takes every write");
     }
 }

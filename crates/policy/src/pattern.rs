@@ -248,6 +248,11 @@ fn check_regex(text: &str) -> Result<String, RegexFault> {
     }
 }
 
+/// Whether a text would do as a regex.
+pub fn is_regex(text: &str) -> bool {
+    parse_regex(text).is_ok()
+}
+
 /// As the compiler of automata and the naive evaluator read a regex: `(?s-u)`, on bytes.
 fn parse_regex(text: &str) -> Result<Hir, Box<regex_syntax::Error>> {
     regex_syntax::ParserBuilder::new()
@@ -280,6 +285,12 @@ fn syntax_fault(text: &str, error: &regex_syntax::Error) -> RegexFault {
             message,
             Some("this reads like a glob: write it as a plain string or as `glob = ..`".to_owned()),
         )
+    } else if let Some(all) = braced(text) {
+        let help = format!(
+            "alternatives in a regex are written `({})`",
+            all.replace(',', "|")
+        );
+        (message, Some(help))
     } else if text.contains("\\p") || !text.is_ascii() {
         (
             message,
@@ -296,6 +307,16 @@ fn syntax_fault(text: &str, error: &regex_syntax::Error) -> RegexFault {
         label: Some(label),
         help,
     }
+}
+
+/// The inside of a glob's `{a,b}`.
+fn braced(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('{')?;
+    let (inside, _) = rest.split_once('}')?;
+    let is_count = inside
+        .chars()
+        .all(|c| c.is_ascii_digit() || ", ".contains(c));
+    (inside.contains(',') && !is_count).then_some(inside)
 }
 
 /// The engine begins some of its messages with a capital.

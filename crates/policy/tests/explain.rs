@@ -90,9 +90,32 @@ srv-1 of rank-eu7 -> critical by rule 2 `request path`; slice 1ms, weight 200
        + process        regex rank-(eu|us)[0-9]+
        - any[0].thread  *-io-*
        + any[1].nice    -5
-       - not.user       ads
+       + not: does not keep the thread out, since not all of this holds
+           user  ads  does not hold
 ";
     assert_eq!(why.human(), expected);
+}
+
+/// A plus before a condition that keeps the thread out would be read as the contrary.
+#[test]
+fn an_exception_is_signed_as_it_speaks_for_the_rule() {
+    let out = policy(
+        "[[rule]]\npool = \"critical\"\nthread = \"srv-*\"\nnot = { thread = \"srv-1\", nice = -5 }\n",
+    );
+    let (policy, image) = (out.policy.as_ref().unwrap(), out.image.as_ref().unwrap());
+    let of = |thread: Thread| {
+        let class = image.classify(&thread);
+        explain(policy, &NaiveRegexes::new(policy), &thread, class).human()
+    };
+    let kept_out = "    1  policy:1: does not match\n       + thread  srv-*\n       \
+        - not: keeps the thread out, since all of this holds\n           \
+        thread  srv-1  holds\n           nice    -5  holds\n";
+    assert!(of(thread()).ends_with(kept_out), "{}", of(thread()));
+    let taken = "    1  policy:1: takes it\n       + thread  srv-*\n       \
+        + not: does not keep the thread out, since not all of this holds\n           \
+        thread  srv-1  holds\n           nice    -5  does not hold\n";
+    let plain = of(named("srv-1"));
+    assert!(plain.ends_with(taken), "{plain}");
 }
 
 #[test]

@@ -136,7 +136,15 @@ fn edited_policies_never_panic() {
 /// One error more or less around the number that is kept changes nothing but the counts.
 #[test]
 fn errors_are_counted_exactly_where_the_text_is_cut() {
-    for line in ["= \n", "a b\n", "]", "x = 'a\n", "[[[\n"] {
+    let words = "[[a]]\nx = nginx\ny = [test, io-a]\n";
+    for line in [
+        "[[a]]\n= \n",
+        "a b\n",
+        "]",
+        "[[a]]\nx = 'a\n",
+        "[[[\n",
+        words,
+    ] {
         let count = |n: usize| {
             let out = common::compiled(line.repeat(n));
             check(&out, line);

@@ -1,71 +1,174 @@
 //! `check`: is this policy valid? Needs nothing but the files.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
-use twopool_diag::render::summary_line;
-use twopool_policy::compile::Compiled;
+use twopool_diag::render::{Checked, diagnostics, github, sarif, summary_line};
+use twopool_policy::compile::{Compiled, compile};
 use twopool_policy::proof;
 
 use super::{locations, read_and_compile};
-use crate::cli::{Check, Format, Global};
+use crate::cli::{Check, CheckFormat, Global};
 use crate::exit::{Exit, Failure};
+use crate::host::facts::Facts;
 use crate::host::input::Location;
+use crate::host::names::HostNames;
+use crate::host::stand_in::StandIn;
+use crate::kernel::preflight::Host;
+use crate::kernel::rehearsal::rehearse;
 use crate::output;
 use crate::report::Report;
 
-/// Checks each policy; the worst outcome decides.
+/// What is checked: a policy as it is, or as it would be.
+enum Subject {
+    Policy(Location),
+    Candidate(StandIn),
+}
+
+impl Subject {
+    fn label(&self) -> String {
+        match self {
+            Subject::Policy(location) => location.label(),
+            Subject::Candidate(stand_in) => stand_in.label(),
+        }
+    }
+
+    /// The file that findings without a place are about.
+    fn file(&self) -> String {
+        match self {
+            Subject::Policy(location) => location.label(),
+            Subject::Candidate(stand_in) => stand_in.destination(),
+        }
+    }
+
+    fn compile(&self) -> Result<Compiled, Failure> {
+        match self {
+            Subject::Policy(location) => read_and_compile(location),
+            Subject::Candidate(stand_in) => Ok(compile(&stand_in.read()?.inputs, &HostNames)),
+        }
+    }
+}
+
+fn subjects(args: &Check, global: &Global) -> Result<Vec<Subject>, Failure> {
+    let Some(destination) = &args.destination else {
+        let locations = locations(&args.paths, global);
+        return Ok(locations.into_iter().map(Subject::Policy).collect());
+    };
+    let [candidate] = args.paths.as_slice() else {
+        return Err(Failure::new(
+            Exit::Usage,
+            "usage",
+            "--as DEST takes exactly one FILE, the one to stand in for DEST",
+        ));
+    };
+    let (policy, policy_dir) = (&global.policy, global.policy_dir.as_deref());
+    let stand_in = StandIn::new(destination, candidate, policy, policy_dir)?;
+    Ok(vec![Subject::Candidate(stand_in)])
+}
+
+/// What the policies have to say, for the end of the run.
+#[derive(Default)]
+struct Outcome {
+    documents: Vec<Value>,
+    checked: Vec<Checked>,
+    /// Inputs that could not be read, then what the host lacks.
+    missing: Vec<Failure>,
+}
+
+/// Checks each policy; the worst outcome decides: a missing input, then an error, then a warning.
 pub fn run(args: &Check, global: &Global) -> Result<Exit, Failure> {
-    let mut documents = Vec::new();
-    let mut failure = None;
+    let proofs_fit = matches!(args.format, CheckFormat::Human | CheckFormat::Json);
+    if args.explain_overlaps && !proofs_fit {
+        let message = "--explain-overlaps has something to say in the formats human and json alone";
+        return Err(Failure::new(Exit::Usage, "usage", message));
+    }
+    let mut outcome = Outcome::default();
     let mut exit = Exit::Done;
-    for location in locations(&args.paths, global) {
-        let compiled = match read_and_compile(&location) {
+    for subject in subjects(args, global)? {
+        let mut compiled = match subject.compile() {
             Ok(compiled) => compiled,
             Err(missing) => {
                 output::error_text(&format!("error: {}\n", missing.message));
-                failure = Some(missing);
+                outcome.missing.push(missing);
                 continue;
             }
         };
+        if args.host {
+            Facts::read(Path::new("/")).judge(&mut compiled);
+        }
         let mut report = Report::of(&compiled, output::stderr_colour());
         output::findings(&report);
-        if args.format == Format::Human {
-            output::result(&line(&location, &compiled))?;
+        if args.format == CheckFormat::Human {
+            output::result(&line(&subject.label(), &compiled))?;
         }
         if args.explain_overlaps {
-            explain(&location, &compiled, args.format, &mut report)?;
+            explain(&subject.label(), &compiled, args.format, &mut report)?;
         }
         exit = worse(exit, &report, args.deny_warnings);
-        documents.push(report.document);
+        outcome.documents.push(report.document);
+        outcome.checked.push(Checked {
+            name: subject.file(),
+            found: diagnostics(&compiled.sources, compiled.diagnostics.kept()),
+            omitted: compiled.diagnostics.omitted(),
+        });
     }
-    if args.format == Format::Json {
-        let document = match &failure {
-            Some(missing) => json!({
+    // An invalid policy comes before a host that could not run it.
+    if exit != Exit::Rejected
+        && let Some(failure) = refusal(args, global)
+    {
+        output::error_text(&format!("error: {}\n", failure.message));
+        outcome.missing.push(failure);
+    }
+    let missing = outcome.missing.first().map(|missing| missing.exit);
+    outcome.show(args.format)?;
+    Ok(missing.unwrap_or(exit))
+}
+
+/// Why this host could not run the scheduler, as far as was asked.
+fn refusal(args: &Check, global: &Global) -> Option<Failure> {
+    let host = Host::new("/");
+    if args.kernel {
+        return rehearse(&host, &global.state_dir).err();
+    }
+    let obstacle = args.host.then(|| host.kernel_obstacle()).flatten()?;
+    Some(obstacle.failure())
+}
+
+impl Outcome {
+    /// The one document of a format for programs.
+    fn show(self, format: CheckFormat) -> Result<(), Failure> {
+        let missing: Vec<String> = self.missing.iter().map(|m| m.message.clone()).collect();
+        match (format, self.missing.first()) {
+            (CheckFormat::Human, _) => Ok(()),
+            (CheckFormat::Json, Some(missing)) => output::json(&json!({
                 "format_version": "1",
                 "error": { "code": missing.code, "message": missing.message },
-            }),
-            None => merge(documents),
-        };
-        output::json(&document)?;
+            })),
+            (CheckFormat::Json, None) => output::json(&merge(self.documents)),
+            (CheckFormat::Sarif, _) => {
+                output::json(&sarif(&self.checked, &missing, env!("CARGO_PKG_VERSION")))
+            }
+            (CheckFormat::Github, _) => output::result(&github(&self.checked, &missing)),
+        }
     }
-    Ok(failure.map_or(exit, |missing| missing.exit))
 }
 
 /// The proofs about a valid policy: as text, or as one more item of the document's `proofs`.
 fn explain(
-    location: &Location,
+    label: &str,
     compiled: &Compiled,
-    format: Format,
+    format: CheckFormat,
     report: &mut Report,
 ) -> Result<(), Failure> {
     let (Some(policy), Some(image)) = (&compiled.policy, &compiled.image) else {
         return Ok(());
     };
     let proofs = proof::Report::new(policy, image, &compiled.reach);
-    if format == Format::Human {
+    if format == CheckFormat::Human {
         return output::result(&proofs.human(policy));
     }
     let mut proofs = serde_json::to_value(proofs).expect("our documents have string keys");
-    proofs["policy"] = json!(location.label());
+    proofs["policy"] = json!(label);
     report.document["proofs"] = json!([proofs]);
     Ok(())
 }
@@ -81,14 +184,10 @@ fn worse(exit: Exit, report: &Report, deny_warnings: bool) -> Exit {
 }
 
 /// One line of good or bad news about a policy.
-fn line(location: &Location, compiled: &Compiled) -> String {
+fn line(label: &str, compiled: &Compiled) -> String {
     let found = summary_line(&compiled.diagnostics);
     let Some(policy) = &compiled.policy else {
-        return format!(
-            "{}: not valid: {}\n",
-            location.label(),
-            found.unwrap_or_default()
-        );
+        return format!("{label}: not valid: {}\n", found.unwrap_or_default());
     };
     let mut facts = vec![plural(policy.rules.len(), "rule")];
     if compiled.tests.passed > 0 {
@@ -99,7 +198,7 @@ fn line(location: &Location, compiled: &Compiled) -> String {
         facts.push(format!("{parts} of reachability left undecided"));
     }
     facts.extend(found);
-    format!("{}: ok, {}\n", location.label(), facts.join(", "))
+    format!("{label}: ok, {}\n", facts.join(", "))
 }
 
 /// `1 rule`, `2 rules`.

@@ -55,6 +55,18 @@ impl Location {
         }
     }
 
+    /// Reads the policy file alone.
+    pub(super) fn read_policy(&self) -> Result<Input, ReadError> {
+        match &self.policy {
+            Some(path) => read_input(path, Role::Policy, TOO_MUCH),
+            None => Ok(Input {
+                name: STDIN_NAME.to_owned(),
+                role: Role::Policy,
+                bytes: read_stdin()?,
+            }),
+        }
+    }
+
     /// The policy file's name for messages.
     pub fn label(&self) -> String {
         self.policy
@@ -105,24 +117,28 @@ impl From<ReadError> for Failure {
 impl PolicySet {
     /// Reads all files of a policy.
     pub fn read(location: &Location) -> Result<Self, ReadError> {
-        let mut inputs = vec![match &location.policy {
-            Some(path) => read_input(path, Role::Policy, TOO_MUCH)?,
-            None => Input {
-                name: STDIN_NAME.to_owned(),
-                role: Role::Policy,
-                bytes: read_stdin()?,
-            },
-        }];
-        if let Some(directory) = &location.drop_ins {
-            let mut left = TOO_MUCH - inputs[0].bytes.len();
-            for path in drop_in_files(directory)? {
-                let input = read_input(&path, Role::DropIn, left)?;
-                left -= input.bytes.len();
-                inputs.push(input);
-                if left == 0 {
-                    break; // refused whatever else there is
-                }
+        let policy = location.read_policy()?;
+        let drop_ins = match &location.drop_ins {
+            Some(directory) => drop_in_files(directory)?,
+            None => Vec::new(),
+        };
+        Self::with_drop_ins(vec![policy], &drop_ins)
+    }
+
+    /// Reads drop-ins behind what was read before.
+    pub(super) fn with_drop_ins(
+        mut inputs: Vec<Input>,
+        drop_ins: &[PathBuf],
+    ) -> Result<Self, ReadError> {
+        let read: usize = inputs.iter().map(|input| input.bytes.len()).sum();
+        let mut left = TOO_MUCH.saturating_sub(read);
+        for path in drop_ins {
+            if left == 0 {
+                break; // refused whatever else there is
             }
+            let input = read_input(path, Role::DropIn, left)?;
+            left -= input.bytes.len();
+            inputs.push(input);
         }
         Ok(Self { inputs })
     }

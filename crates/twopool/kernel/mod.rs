@@ -8,5 +8,6 @@ pub mod ejection;
 pub mod engine;
 pub mod libbpf_log;
 pub mod preflight;
+pub mod rehearsal;
 pub mod scheduler;
 pub mod topology;

@@ -107,6 +107,11 @@ impl Host {
         if !self.may_load() {
             return Some(Obstacle::NotPermitted);
         }
+        self.kernel_obstacle().or_else(|| self.other_scheduler())
+    }
+
+    /// The first thing that the kernel lacks, whoever asks and whatever runs.
+    pub fn kernel_obstacle(&self) -> Option<Obstacle> {
         if !self.path("sys/kernel/sched_ext").is_dir() {
             return Some(Obstacle::NoSchedExt);
         }
@@ -126,7 +131,7 @@ impl Host {
         {
             return Some(Obstacle::JitOff);
         }
-        self.other_scheduler()
+        None
     }
 
     /// A scheduler in the way; `None` if the kernel says that there is none. Asked again when

@@ -1,18 +1,40 @@
 //! What loads but looks wrong.
 //!
-//! Lints run on a policy without errors. Each says what it saw and how to silence it; none may
-//! cost more than the compiler itself, so pairs that are too many are not compared.
+//! `texts` is about patterns one by one and runs beside errors; `lint` needs a whole policy. Each
+//! finding says what was seen and how to silence it; none may cost more than the compiler itself,
+//! so pairs that are too many are not compared.
 
+mod elevation;
+mod essential;
+mod forms;
 mod patterns;
 mod truncation;
 
 use twopool_diag::{Code, Diagnostic, Findings};
 
-use crate::options::{ConditionOptions, Options, RuleOptions};
+use crate::image::Image;
+use crate::options::{ConditionOptions, Options, RuleOptions, Value};
 use crate::policy::Policy;
 
-/// All lints over a policy and the files that it came from.
-pub fn lint(files: &[Options], policy: &Policy) -> Findings {
+/// The lints that look at one pattern at a time, wherever one stands.
+pub fn texts(files: &[Options]) -> Findings {
+    let mut found = Findings::new();
+    for file in files {
+        for conditions in file.rules.iter().flat_map(tables) {
+            patterns::lint(conditions, &mut found);
+        }
+        for (path, setting) in &file.settings {
+            if let Value::Cgroups(cgroups) = &setting.value {
+                let key = path.rsplit('.').next().unwrap_or(path);
+                patterns::lint_cgroups(key, cgroups, &mut found);
+            }
+        }
+    }
+    found
+}
+
+/// The other lints, over a policy, the files that it came from and what the kernel gets.
+pub fn lint(files: &[Options], policy: &Policy, image: &Image) -> Findings {
     let mut found = Findings::new();
     if policy.rules.is_empty() {
         let place = files
@@ -25,12 +47,9 @@ pub fn lint(files: &[Options], policy: &Policy) -> Findings {
                 .label(format!("every thread takes `{pool}`")),
         );
     }
-    for options in files.iter().flat_map(|f| &f.rules) {
-        for conditions in tables(options) {
-            patterns::lint(conditions, &mut found);
-        }
-    }
     truncation::lint(files, policy, &mut found);
+    elevation::lint(files, policy, &mut found);
+    essential::lint(policy, image, &mut found);
     found
 }
 

@@ -1,26 +1,38 @@
-//! Lints on one pattern as it was written: escapes, blanks, regexes in glob's clothing.
+//! Lints on one pattern as it was written: escapes, blanks, brackets, work queues.
 
 use twopool_diag::{Code, Diagnostic, Findings};
 
+use super::forms;
 use crate::glob;
 use crate::options::{ConditionOptions, Form, PatternOptions};
 
 /// All patterns of one table of conditions.
 pub fn lint(conditions: &ConditionOptions, found: &mut Findings) {
-    for pattern in conditions
-        .thread
-        .iter()
-        .chain(&conditions.process)
-        .flatten()
-    {
-        common(pattern, found);
-        blanks(pattern, found);
-        literal_brackets(pattern, found);
-        workqueue(pattern, found);
+    let names = [
+        ("thread", &conditions.thread),
+        ("process", &conditions.process),
+    ];
+    for (key, patterns) in names {
+        let patterns = patterns.as_deref().unwrap_or_default();
+        for pattern in patterns {
+            escapes(pattern, found);
+            blanks(pattern, found);
+            literal_brackets(pattern, found);
+            workqueue(pattern, found);
+        }
+        forms::names(key, patterns, found);
     }
-    for pattern in conditions.cgroup.iter().flatten() {
-        common(pattern, found);
+    if let Some(cgroups) = &conditions.cgroup {
+        lint_cgroups("cgroup", cgroups, found);
     }
+}
+
+/// The patterns of one condition on cgroups.
+pub fn lint_cgroups(key: &str, patterns: &[PatternOptions], found: &mut Findings) {
+    for pattern in patterns {
+        escapes(pattern, found);
+    }
+    forms::cgroups(key, patterns, found);
 }
 
 /// Whether a pattern names one value.
@@ -36,7 +48,7 @@ fn is_glob(pattern: &PatternOptions) -> bool {
     pattern.form == Form::Glob || (pattern.form == Form::Bare && !is_exact(pattern))
 }
 
-fn common(pattern: &PatternOptions, found: &mut Findings) {
+fn escapes(pattern: &PatternOptions, found: &mut Findings) {
     let text = &pattern.text;
     if let Some(place) = text.escape {
         found.push(
@@ -45,61 +57,6 @@ fn common(pattern: &PatternOptions, found: &mut Findings) {
                 .help("in single quotes, '..', backslashes stand for themselves: a unit name keeps its `\\x2d`"),
         );
     }
-    if pattern.form == Form::Regex {
-        if text.value.ends_with("/*") {
-            found.push(
-                Diagnostic::new(
-                    Code::LooksLikeGlob,
-                    text.span,
-                    "a regex that reads like a glob",
-                )
-                .label("`/*` is any number of slashes here")
-                .help("write `/.*` in a regex, or use a glob"),
-            );
-        }
-    } else if is_glob(pattern) || pattern.form == Form::Bare {
-        looks_like_regex(pattern, found);
-    }
-}
-
-/// Signs of a regex that mean something else in a glob, with what they are there.
-const SIGNS: [(&str, &str); 6] = [
-    (
-        ".*",
-        "in a glob the dot is a dot; if it is meant, write `[.]*`",
-    ),
-    (".+", "in a glob both are plain characters"),
-    ("\\.", "in a glob the backslash is a plain character"),
-    ("\\d", "in a glob the backslash is a plain character"),
-    ("\\w", "in a glob the backslash is a plain character"),
-    ("[^", "in a glob `[!..]` negates"),
-];
-
-fn looks_like_regex(pattern: &PatternOptions, found: &mut Findings) {
-    let text = &pattern.text.value;
-    let alternation = text.find('(').is_some_and(|open| {
-        text[open..]
-            .find('|')
-            .is_some_and(|bar| text[open + bar..].contains(')'))
-    });
-    let sign = SIGNS.iter().find(|(sign, _)| text.contains(sign));
-    let label = match sign {
-        Some((sign, meaning)) => format!("`{sign}`: {meaning}"),
-        None if text.starts_with('^') || (text.ends_with('$') && text.len() > 1) => {
-            "a glob has no anchors; it always matches the whole value".to_owned()
-        }
-        None if alternation => "alternatives in a glob are written `{a,b}`".to_owned(),
-        None => return,
-    };
-    found.push(
-        Diagnostic::new(
-            Code::LooksLikeRegex,
-            pattern.text.span,
-            "a glob that reads like a regex",
-        )
-        .label(label)
-        .help("for a regex write `{ regex = '..' }`, for these very characters `{ exact = '..' }`"),
-    );
 }
 
 fn blanks(pattern: &PatternOptions, found: &mut Findings) {

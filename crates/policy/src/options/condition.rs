@@ -73,7 +73,7 @@ impl Reader<'_> {
                             .help("`not` and `any` hold plain conditions only; split the rule in two instead"),
                     );
                 }
-                None => self.unknown(path, &keys::conditions(), name),
+                None => self.unknown(path, keys::conditions, name),
             }
         }
         Some(conditions)
@@ -226,12 +226,12 @@ impl Reader<'_> {
                 }
                 self.text(path, node).map(NumberItem::Name)
             }
-            _ if names => {
-                self.wrong_type(path, "a name, an id, a range or a list", node);
-                None
-            }
             _ => {
-                self.wrong_type(path, "a number, a range or a list", node);
+                let expected = match names {
+                    true => "a name, an id, a range or a list",
+                    false => "a number, a range or a list",
+                };
+                self.no_number(path, expected, node);
                 None
             }
         }
@@ -252,7 +252,7 @@ impl Reader<'_> {
             match word {
                 "min" => min = self.integer(&inner, value, least, most),
                 "max" => max = self.integer(&inner, value, least, most),
-                _ => self.unknown(path, keys::BOUNDS, name),
+                _ => self.unknown(path, || keys::BOUNDS.to_vec(), name),
             }
         }
         if table.is_empty() {
@@ -292,7 +292,10 @@ impl Reader<'_> {
                 }
             }
             DeValue::String(_) => out.extend(self.choice(path, node, words).and_then(sched)),
-            _ => self.wrong_type(path, "a word or a list of words", node),
+            _ => {
+                let help = format!("the words are {}", quoted_list(words));
+                self.wrong_type_help(path, "a word or a list of words", node, Some(help));
+            }
         }
         (self.complaints == before).then_some(out)
     }

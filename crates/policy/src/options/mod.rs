@@ -7,6 +7,7 @@ mod condition;
 mod read;
 mod rule;
 mod scalar;
+mod text;
 mod value;
 
 use std::collections::BTreeMap;

@@ -66,10 +66,11 @@ impl<'a> Reader<'a> {
     }
 
     fn section(&mut self, path: &str, table: &DeTable<'_>, options: &mut Options) {
+        let allowed = keys::children(path);
         for (name, value) in table {
             let word: &str = name.get_ref();
-            if !is_plain(word) {
-                self.unknown(path, &keys::children(path), name);
+            if !is_plain(word) || !allowed.contains(&word) {
+                self.unknown(path, || allowed.clone(), name);
                 continue;
             }
             let full = if path.is_empty() {
@@ -87,13 +88,11 @@ impl<'a> Reader<'a> {
                     }
                     None => options.refused.push(full),
                 }
-            } else if !keys::children(&full).is_empty() {
+            } else {
                 match value.get_ref() {
                     DeValue::Table(inner) => self.section(&full, inner, options),
                     _ => self.wrong_type(&full, "a table", value),
                 }
-            } else {
-                self.unknown(path, &keys::children(path), name);
             }
         }
     }
@@ -119,17 +118,27 @@ impl<'a> Reader<'a> {
     }
 
     /// A key that `section` does not have.
-    pub(super) fn unknown(&mut self, section: &str, allowed: &[&'static str], name: &Name<'_>) {
+    pub(super) fn unknown(
+        &mut self,
+        section: &str,
+        allowed: impl FnOnce() -> Vec<&'static str>,
+        name: &Name<'_>,
+    ) {
+        if self.findings.is_full_of_errors() {
+            // Looking for the nearest word is dear, and nobody would read it.
+            let place = self.span(name.span());
+            return self.push(Diagnostic::new(Code::UnknownKey, place, "unknown key"));
+        }
         let word: &str = name.get_ref();
         let place = self.span(name.span());
         if section == "pool" {
             return self.unknown_pool(word, place);
         }
-        let homes = keys::homes(word);
+        let (homes, allowed) = (keys::homes(word), allowed());
         let help = match nearest(word, allowed.iter().copied()) {
             _ if !homes.is_empty() => format!("`{word}` belongs into {}", homes.join(" or ")),
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("known here: {}", quoted_list(allowed)),
+            None => format!("known here: {}", quoted_list(&allowed)),
         };
         let mut diagnostic =
             Diagnostic::new(Code::UnknownKey, place, format!("unknown key `{word}`")).help(help);

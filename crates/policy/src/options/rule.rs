@@ -26,7 +26,7 @@ impl Reader<'_> {
             let place = self.span(value.span());
             let path = format!("rule.{word}");
             let Some(key) = keys::find(&path).filter(|_| is_plain(word)) else {
-                self.unknown("rule", &keys::children("rule"), name);
+                self.unknown("rule", || keys::children("rule"), name);
                 continue;
             };
             match word {
@@ -126,7 +126,7 @@ impl Reader<'_> {
                 continue;
             }
             let Some(key) = keys::find(&path).filter(|_| is_plain(word)) else {
-                self.unknown("test", &keys::children("test"), name);
+                self.unknown("test", || keys::children("test"), name);
                 continue;
             };
             match (word, key.kind) {
@@ -181,7 +181,7 @@ impl Reader<'_> {
                     test.pool = self.pool("test.expect.pool", value).map(|p| (p, place));
                 }
                 "rule" => test.rule = self.text("test.expect.rule", value),
-                _ => self.unknown("test.expect", &keys::children("test.expect"), name),
+                _ => self.unknown("test.expect", || keys::children("test.expect"), name),
             }
         }
         if !has_pool {

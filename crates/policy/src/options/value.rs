@@ -3,17 +3,15 @@
 //! A value that does not fit is reported and becomes `None`.
 
 use toml::de::{DeInteger, DeValue};
-use twopool_diag::{Code, Diagnostic, Span};
+use twopool_diag::{Code, Diagnostic};
 
+use super::Value;
 use super::read::{Node, Reader};
 use super::scalar::{self, Fault};
-use super::{Text, Value};
 use crate::keys::{self, Key, Kind};
 use crate::limits::{MAX_CPU_COUNT, MAX_ID};
 use crate::policy::{Cpus, Pool};
-use crate::syntax::span;
 use crate::text::is_number;
-use std::ops::Range;
 
 impl Reader<'_> {
     /// A value by the kind of its key.
@@ -63,7 +61,14 @@ impl Reader<'_> {
     }
 
     pub(super) fn pool(&mut self, path: &str, node: &Node<'_>) -> Option<Pool> {
-        let text = self.string(path, "a pool's name", node)?;
+        let DeValue::String(text) = node.get_ref() else {
+            let help = format!(
+                "the pools are {}",
+                scalar::quoted_list(&Pool::ALL.map(Pool::as_str))
+            );
+            self.wrong_type_help(path, "a pool's name", node, Some(help));
+            return None;
+        };
         let found = Pool::ALL.into_iter().find(|p| p.as_str() == text);
         if found.is_none() {
             let place = self.span(node.span());
@@ -107,10 +112,29 @@ impl Reader<'_> {
         match node.get_ref() {
             DeValue::Integer(digits) => Some(saturate(digits)),
             _ => {
-                self.wrong_type(path, "an integer", node);
+                self.no_number(path, "an integer", node);
                 None
             }
         }
+    }
+
+    /// A value that is no integer where one is needed: often one in quotes, or a float.
+    pub(super) fn no_number(&mut self, path: &str, expected: &str, node: &Node<'_>) {
+        let help = match node.get_ref() {
+            DeValue::String(text) if is_number(text) => Some(format!(
+                "write {} without quotes",
+                text.trim_start_matches('+')
+            )),
+            DeValue::Float(float) => {
+                let whole = float
+                    .as_str()
+                    .strip_suffix(".0")
+                    .filter(|text| is_number(text));
+                whole.map(|whole| format!("write {whole}"))
+            }
+            _ => None,
+        };
+        self.wrong_type_help(path, expected, node, help);
     }
 
     fn duration(
@@ -121,8 +145,12 @@ impl Reader<'_> {
         max: u64,
         off: bool,
     ) -> Option<Value> {
-        if let DeValue::Integer(digits) = node.get_ref() {
-            let help = format!("write a unit: \"{digits}ms\"");
+        if let DeValue::Integer(_) | DeValue::Float(_) = node.get_ref() {
+            let number = self.source(node);
+            let help = match number {
+                "0" if off => "write \"0us\", or \"off\" for never".to_owned(),
+                _ => format!("write a unit: \"{number}ms\""),
+            };
             self.wrong_type_help(path, "a duration with a unit", node, Some(help));
             return None;
         }
@@ -186,13 +214,21 @@ impl Reader<'_> {
     pub(super) fn boolean(&mut self, path: &str, node: &Node<'_>) -> Option<bool> {
         match node.get_ref() {
             DeValue::Boolean(value) => Some(*value),
-            DeValue::String(text) if matches!(&**text, "true" | "false") => {
-                let help = Some(format!("write {text} without quotes"));
-                self.wrong_type_help(path, "true or false", node, help);
-                None
-            }
-            _ => {
-                self.wrong_type(path, "true or false", node);
+            other => {
+                let help = match other {
+                    DeValue::String(text) => match &**text {
+                        "true" | "yes" | "on" => Some("write true without quotes"),
+                        "false" | "no" | "off" => Some("write false without quotes"),
+                        _ => None,
+                    },
+                    DeValue::Integer(digits) => match digits.as_str() {
+                        "0" => Some("write false"),
+                        "1" => Some("write true"),
+                        _ => None,
+                    },
+                    _ => None,
+                };
+                self.wrong_type_help(path, "true or false", node, help.map(str::to_owned));
                 None
             }
         }
@@ -204,66 +240,17 @@ impl Reader<'_> {
         node: &Node<'_>,
         words: &'static [&'static str],
     ) -> Option<&'static str> {
-        let text = self.string(path, "a string", node)?;
+        let DeValue::String(text) = node.get_ref() else {
+            let help = format!("one of {}", scalar::quoted_list(words));
+            self.wrong_type_help(path, "a word", node, Some(help));
+            return None;
+        };
         self.check(path, "a known word", node, scalar::word(text, words))
     }
 
-    /// A string that is not empty.
-    pub(super) fn text(&mut self, path: &str, node: &Node<'_>) -> Option<Text> {
-        self.text_of(path, "a string", node)
-    }
-
-    pub(super) fn text_of(&mut self, path: &str, expected: &str, node: &Node<'_>) -> Option<Text> {
-        let value = self.string(path, expected, node)?;
-        let place = self.span(node.span());
-        if value.is_empty() {
-            self.push(Diagnostic::new(
-                Code::InvalidValue,
-                place,
-                format!("`{path}` has an empty string"),
-            ));
-            return None;
-        }
-        if value.contains('\0') {
-            let summary = format!("`{path}` has a NUL byte");
-            self.push(
-                Diagnostic::new(Code::InvalidValue, place, summary)
-                    .label("no name or path holds one"),
-            );
-            return None;
-        }
-        Some(self.located(value, place))
-    }
-
-    fn located(&self, value: &str, place: Span) -> Text {
-        let source = &self.text[place.start as usize..place.end as usize];
-        let quotes = source
-            .bytes()
-            .take_while(|b| matches!(b, b'"' | b'\''))
-            .count()
-            .min(3);
-        let quotes = if quotes == 2 { 1 } else { quotes };
-        let body = source
-            .get(quotes..source.len().saturating_sub(quotes))
-            .unwrap_or("");
-        let escape = (source.starts_with('"'))
-            .then(|| pattern_escape(body))
-            .flatten();
-        // CRLF in a file must leave no trace in a value that spans lines.
-        let value = if quotes == 3 {
-            value.replace("\r\n", "\n")
-        } else {
-            value.to_owned()
-        };
-        Text {
-            verbatim_at: (body == value).then_some(place.start + quotes as u32),
-            escape: escape.map(|r| {
-                let at = place.start as usize + quotes;
-                span(self.file, at + r.start, at + r.end)
-            }),
-            value,
-            span: place,
-        }
+    /// A value as it is written.
+    pub(super) fn source(&self, node: &Node<'_>) -> &str {
+        self.text.get(node.span()).unwrap_or_default()
     }
 
     fn string<'n>(&mut self, path: &str, expected: &str, node: &'n Node<'_>) -> Option<&'n str> {
@@ -346,37 +333,5 @@ fn type_name(value: &DeValue<'_>) -> &'static str {
         DeValue::Datetime(_) => "a date or time",
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
-    }
-}
-
-/// The first escape of a double-quoted string that people mean for a unit name or a regex, while
-/// TOML turns it into another character: `\x2d` into `-`, `\b` into backspace.
-fn pattern_escape(body: &str) -> Option<Range<usize>> {
-    let bytes = body.as_bytes();
-    let mut i = 0;
-    while i + 1 < bytes.len() {
-        if bytes[i] != b'\\' {
-            i += 1;
-            continue;
-        }
-        match bytes[i + 1] {
-            b'x' => return Some(i..(i + 4).min(bytes.len())),
-            b'b' | b'f' | b'e' => return Some(i..i + 2),
-            _ => i += 2,
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_escapes_that_change_a_pattern_are_suspicious() {
-        assert_eq!(pattern_escape(r"app\x2dx"), Some(3..7));
-        assert_eq!(pattern_escape(r"\\x2d"), None);
-        assert_eq!(pattern_escape(r"a\bb"), Some(1..3));
-        assert_eq!(pattern_escape(r"a\tb\nc"), None);
     }
 }

@@ -6,6 +6,7 @@ use twopool_diag::{Code, Diagnostic, Findings, Span};
 use crate::keys;
 use crate::options::{Options, Setting as Written, Value, default_value};
 use crate::policy::{Cpus, Hints, Placement, Policy, Pool, PoolSettings, Steal};
+use crate::text::toml_string;
 
 /// One value of the effective policy, for `show`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,27 +173,4 @@ fn toml_text(value: &Value) -> String {
         Value::Text(text) => toml_string(&text.value),
         Value::Cgroups(patterns) => super::show::patterns_text(patterns),
     }
-}
-
-/// A string as TOML would write it: literal where it can be, so that backslashes stay readable.
-pub fn toml_string(text: &str) -> String {
-    let plain = !text
-        .chars()
-        .any(|c| c.is_control() || c == '"' || c == '\\');
-    if plain {
-        return format!("\"{text}\"");
-    }
-    if !text.chars().any(|c| c.is_control() || c == '\'') {
-        return format!("'{text}'");
-    }
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }

@@ -3,11 +3,12 @@
 use twopool_diag::Span;
 
 use super::rules::item_text;
-use super::settings::{Setting, toml_string};
+use super::settings::Setting;
 use crate::options::{
     ConditionOptions, Form, NumberItem, Numbers, PatternOptions, RuleOptions, show_us,
 };
 use crate::policy::{Policy, Rule};
+use crate::text::toml_string;
 
 /// One rule, value by value. `index` counts from 1.
 pub fn show(

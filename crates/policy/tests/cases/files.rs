@@ -1,6 +1,6 @@
 //! Policy files.
 
-use crate::common::{codes, compiled, named, policy, report, rule_of};
+use crate::common::{codes, compiled, named, other_codes, policy, report, rule_of};
 use twopool_diag::Code;
 use twopool_policy::thread::Thread;
 
@@ -39,7 +39,10 @@ fn f02_duplicates() {
          [[rule]]\nname = \"b\"\npool = \"background\"\nthread = { exact = \"mpd\" }\n\
          [[rule]]\nname = \"c\"\npool = \"critical\"\nthread = { exact = \"mpd\" }\n",
     );
-    assert_eq!(codes(&out), [Code::DuplicateRule, Code::DuplicateRule]);
+    assert_eq!(
+        other_codes(&out),
+        [Code::DuplicateRule, Code::DuplicateRule]
+    );
     let text = report(&out);
     assert!(
         text.contains("rules `a` and `b`") && text.contains("rules `a` and `c`"),

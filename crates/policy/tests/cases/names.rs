@@ -1,6 +1,6 @@
 //! Thread and process names.
 
-use crate::common::{codes, named, policy, report, rule_of, takes};
+use crate::common::{named, other_codes, policy, report, rule_of, takes};
 use twopool_diag::Code;
 use twopool_policy::explain::explain;
 use twopool_policy::naive::NaiveRegexes;
@@ -19,7 +19,7 @@ fn t01_exact_name_longer_than_15_bytes() {
     let out = policy(
         "[[rule]]\nname = \"r\"\npool = \"critical\"\nthread = { exact = \"systemd-resolved\" }",
     );
-    assert_eq!(codes(&out), [Code::NameTooLong]);
+    assert_eq!(other_codes(&out), [Code::NameTooLong]);
     let text = report(&out);
     assert!(
         text.contains("16 bytes") && text.contains("`systemd-resolve`"),
@@ -88,7 +88,7 @@ fn t05_spaces_parentheses_slashes_newlines_and_brackets_in_names() {
     );
     let out = policy("[[rule]]\npool = \"critical\"\nthread = [\"runc:[2:INIT]\", \" x\", \"y \"]");
     assert_eq!(
-        codes(&out),
+        other_codes(&out),
         [
             Code::LooksLikeLiteral,
             Code::SuspiciousBlank,
@@ -114,7 +114,7 @@ fn t08_process_name_and_thread_name() {
 fn t09_a_title_from_ps_is_not_a_thread_name() {
     let out =
         policy("[[rule]]\npool = \"critical\"\nthread = { exact = \"nginx: worker process\" }");
-    assert_eq!(codes(&out), [Code::NameTooLong]);
+    assert_eq!(other_codes(&out), [Code::NameTooLong]);
     assert!(report(&out).contains("/proc/PID/comm"), "{}", report(&out));
     assert_eq!(rule_of(&out, &named("nginx")), None);
     assert!(takes(
@@ -135,5 +135,8 @@ fn t11_kernel_thread_names_end_before_the_work_queue() {
     let out = policy(
         "[[rule]]\npool = \"critical\"\nthread = { exact = \"kworker/u8:0-events_unbound\" }",
     );
-    assert_eq!(codes(&out), [Code::NameTooLong, Code::WorkqueueSuffix]);
+    assert_eq!(
+        other_codes(&out),
+        [Code::NameTooLong, Code::WorkqueueSuffix]
+    );
 }

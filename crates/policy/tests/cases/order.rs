@@ -1,7 +1,7 @@
 //! Which rule wins.
 
 use crate::common;
-use crate::common::{codes, named, policy, report, rule_of, takes};
+use crate::common::{named, other_codes, policy, report, rule_of, takes};
 use twopool_diag::Code;
 use twopool_policy::compile::{Input, Role, compile};
 use twopool_policy::eval::Class;
@@ -33,7 +33,7 @@ user = 0
     assert_eq!(rule_of(&out, &named("java")).as_deref(), Some("A"));
     assert_eq!(rule_of(&out, &named("ruby")).as_deref(), Some("C"));
     assert_eq!(
-        codes(&out),
+        other_codes(&out),
         [Code::UnreachableRule, Code::UnreachableRule],
         "{}",
         report(&out)

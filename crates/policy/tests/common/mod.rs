@@ -49,6 +49,13 @@ pub fn codes(out: &Compiled) -> Vec<Code> {
     out.diagnostics.iter().map(|d| d.code).collect()
 }
 
+/// The same without a remark on rules that only ask for names, as most rules of tests do.
+pub fn other_codes(out: &Compiled) -> Vec<Code> {
+    let mut codes = codes(out);
+    codes.retain(|code| *code != Code::CommOnlyElevation);
+    codes
+}
+
 /// The name of the rule that takes a thread, by the image and by the naive evaluator, which must
 /// agree; `None`: the default pool.
 pub fn rule_of(out: &Compiled, thread: &Thread) -> Option<String> {

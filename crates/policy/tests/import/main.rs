@@ -13,6 +13,7 @@ mod layers;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use twopool_diag::Code;
 use twopool_policy::generate::Random;
 use twopool_policy::import::{Imported, Source, ananicy, layered, report};
 use twopool_policy::thread::Thread;
@@ -55,6 +56,14 @@ fn judge(name: &str, imported: &Imported) {
         imported.policy,
         common::report(&out)
     );
+    // Whoever wrote the pattern was a program that knows its forms.
+    let doubts = [
+        Code::LooksLikeRegex,
+        Code::LooksLikeGlob,
+        Code::CgroupMountPoint,
+    ];
+    let doubted = common::codes(&out).iter().any(|code| doubts.contains(code));
+    assert!(!doubted, "{name}:\n{}", common::report(&out));
     assert_eq!(
         out.policy.map(|policy| policy.rules.len()),
         Some(imported.rules)

@@ -14,9 +14,10 @@ use twopool_diag::printable;
 
 use crate::glob;
 use crate::policy::Pool;
+use crate::text::toml_string;
 use crate::thread::{NAME_BYTES, cut};
 
-use super::write::{Names, Policy, Rule, string};
+use super::write::{Names, Policy, Rule};
 use super::{Imported, NoteKind, Notes, Source};
 use line::{Facts, Line, Parsed, Sched};
 
@@ -346,8 +347,8 @@ fn name_line(kept: &Kept, sources: &[Source]) -> String {
     // A name that the cut leaves in the middle of a character cannot be written; `check` cuts it.
     let name = std::str::from_utf8(bytes).unwrap_or(full);
     let value = match name.contains(glob::CHARACTERS) {
-        true => format!("{{ exact = {} }}", string(name)),
-        false => string(name),
+        true => format!("{{ exact = {} }}", toml_string(name)),
+        false => toml_string(name),
     };
     let origins: Vec<String> = kept
         .programs

@@ -10,7 +10,7 @@ use regex_syntax::hir::{Hir, HirKind, Look};
 
 use super::block::Verdict;
 use super::name::literal;
-use crate::import::write::string;
+use crate::text::toml_string;
 
 /// Where cgroups are mounted, which is part of what regexes see.
 const MOUNT: &str = "/sys/fs/cgroup";
@@ -117,7 +117,7 @@ impl Cgroup {
 }
 
 fn regex(text: &str) -> String {
-    format!("{{ regex = {} }}", string(text))
+    format!("{{ regex = {} }}", toml_string(text))
 }
 
 /// A text that ends with a slash, as a regex, without it.
@@ -138,7 +138,10 @@ fn begins(prefix: &str) -> Result<String, Verdict> {
     {
         return Err(Verdict::Never(format!("no cgroup has the path `{path}`")));
     }
-    Ok(format!("{{ under = {} }}", string(&format!("/{path}"))))
+    Ok(format!(
+        "{{ under = {} }}",
+        toml_string(&format!("/{path}"))
+    ))
 }
 
 fn inside(part: &str) -> String {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::block::Verdict;
-use crate::import::write::string;
 use crate::text::push_hex;
+use crate::text::toml_string;
 use crate::thread::NAME_BYTES;
 
 /// The questions as they were read.
@@ -79,7 +79,7 @@ impl Settled {
             .map(|text| &text.as_bytes()[prefix.len()..])
             .collect();
         let regex = format!("{}{}", literal(prefix), none_of(&tails));
-        format!("{{ regex = {} }}", string(&regex))
+        format!("{{ regex = {} }}", toml_string(&regex))
     }
 }
 

@@ -4,15 +4,19 @@
 //! (a byte-order mark, a lone carriage return, a byte that is not UTF-8) is blanked out in place
 //! before parsing, never removed.
 
+mod keyless;
+mod survey;
+mod unquoted;
+
 use std::collections::HashSet;
 
 use toml::Spanned;
 use toml::de::DeTable;
-use toml_parser::ParseError;
-use toml_parser::parser::{RecursionGuard, parse_document};
-use twopool_diag::{Code, Diagnostic, FileId, Findings, MAX_KEPT, Span};
+use twopool_diag::{Code, Diagnostic, FileId, Findings, Span};
 
-use crate::firsts::{Firsts, MAX_DEPTH};
+use crate::firsts::Firsts;
+use survey::Survey;
+use unquoted::Unquoted;
 
 const BOM: &str = "\u{feff}";
 /// Bad bytes reported one by one; a binary file would give thousands.
@@ -26,6 +30,9 @@ pub struct Decoded {
     pub clean: String,
     /// Complaints about single bytes.
     pub findings: Findings,
+    /// Complaints about lines that were blanked out.
+    keyless: Vec<Diagnostic>,
+    survey: Survey,
 }
 
 /// Checks the encoding. Accepts a leading BOM and CRLF, refuses a BOM elsewhere and a lone CR.
@@ -58,11 +65,20 @@ pub fn decode(file: FileId, bytes: &[u8]) -> Decoded {
             );
         }
     }
-    let clean = String::from_utf8(clean).expect("only whole characters were blanked out");
+    let mut clean = String::from_utf8(clean).expect("only whole characters were blanked out");
+    let mut survey = survey::of(&clean);
+    let keyless = keyless::take_out(file, &mut clean, &survey.keyless);
+    survey.words.retain(|word| {
+        clean
+            .get(word.clone())
+            .is_some_and(|text| text.is_empty() || !text.trim().is_empty())
+    });
     Decoded {
         text,
         clean,
         findings,
+        keyless,
+        survey,
     }
 }
 
@@ -101,18 +117,25 @@ pub struct Tree<'a> {
     pub broken_lines: HashSet<u32>,
 }
 
-/// Parses a text in which `decode` found its way. Returns what could be understood. `line_of` gives
-/// the line of a byte.
-pub fn parse(file: FileId, text: &str, line_of: impl Fn(u32) -> u32) -> (Tree<'_>, Findings) {
-    let Readable { end, errors_behind } = readable(text);
-    let is_cut = end < text.len();
-    let text = &text[..end];
+/// Parses what `decode` made of a file. Returns what could be understood. `line_of` gives the line
+/// of a byte.
+pub fn parse(
+    file: FileId,
+    decoded: &Decoded,
+    line_of: impl Fn(u32) -> u32,
+) -> (Tree<'_>, Findings) {
+    let end = decoded.survey.end;
+    let is_cut = end < decoded.clean.len();
+    let text = &decoded.clean[..end];
+    let mut unquoted = Unquoted::new(file, text, &decoded.survey.words);
     let (root, errors) = DeTable::parse_recoverable(text);
     let mut firsts = None;
     let is_duplicate = |e: &toml::de::Error| e.message().starts_with("duplicate key");
-    let broken = errors.iter().any(|e| !is_duplicate(e));
+    let broken = !decoded.keyless.is_empty() || errors.iter().any(|e| !is_duplicate(e));
     let (mut findings, mut last) = (Findings::new(), None);
-    let mut broken_lines = HashSet::new();
+    let places = decoded.keyless.iter().filter_map(|d| d.span);
+    let mut broken_lines: HashSet<u32> = places.map(|span| line_of(span.start)).collect();
+    findings.extend(decoded.keyless.iter().cloned());
     for error in errors {
         let range = error.span().unwrap_or(0..0);
         if is_cut && range.start >= end {
@@ -122,6 +145,8 @@ pub fn parse(file: FileId, text: &str, line_of: impl Fn(u32) -> u32) -> (Tree<'_
         let diagnostic = if is_duplicate(&error) {
             let firsts = firsts.get_or_insert_with(|| Firsts::of(text));
             duplicate(file, text, range, firsts, broken)
+        } else if unquoted.is_about(range.start) {
+            unquoted.next_line(range.start)
         } else {
             Some(syntax_error(file, text, error.message(), range))
         };
@@ -134,7 +159,7 @@ pub fn parse(file: FileId, text: &str, line_of: impl Fn(u32) -> u32) -> (Tree<'_
         findings.push(diagnostic.clone());
         last = Some(diagnostic);
     }
-    findings.note_errors(errors_behind);
+    findings.note_errors(decoded.survey.errors_behind);
     (
         Tree {
             file,
@@ -145,45 +170,6 @@ pub fn parse(file: FileId, text: &str, line_of: impl Fn(u32) -> u32) -> (Tree<'_
         },
         findings,
     )
-}
-
-/// How much of a text is worth a tree.
-struct Readable {
-    /// End of the part that is.
-    end: usize,
-    /// Syntax errors behind it.
-    errors_behind: usize,
-}
-
-/// The text before the first syntax error that is one more than are kept. The parser of the tree
-/// holds a hundred bytes and more for each error of what it is given; counting them is cheap.
-/// Only errors of grammar are seen here: keys and values that are empty or malformed, and
-/// duplicates, cost the parser of the tree what they cost.
-fn readable(text: &str) -> Readable {
-    let tokens = toml_parser::Source::new(text).lex().into_vec();
-    let (mut first, mut end, mut behind) = (Vec::new(), text.len(), 0);
-    let mut note = |error: ParseError| {
-        let at = error.unexpected().map_or(0, |span| span.start());
-        if first.len() < MAX_KEPT {
-            first.push(at);
-        } else if end == text.len() && at > 0 {
-            end = at;
-        }
-        behind += usize::from(first.len() == MAX_KEPT && at >= end);
-    };
-    let mut nobody = ();
-    let mut bounded = RecursionGuard::new(&mut nobody, MAX_DEPTH);
-    parse_document(&tokens, &mut bounded, &mut note);
-    match end < text.len() {
-        true => Readable {
-            end,
-            errors_behind: behind + first.iter().filter(|at| **at >= end).count(),
-        },
-        false => Readable {
-            end,
-            errors_behind: 0,
-        },
-    }
 }
 
 fn syntax_error(
@@ -210,11 +196,12 @@ fn syntax_error(
     } else {
         range
     };
-    let mut diagnostic = Diagnostic::new(Code::Syntax, span(file, range.start, range.end), summary);
+    let place = span(file, range.start, range.end);
+    let mut diagnostic = Diagnostic::new(Code::Syntax, place, summary);
     if let Some(expected) = expected {
         diagnostic = diagnostic.label(format!("expected {expected}"));
     }
-    match advice(summary) {
+    match advice(summary, expected) {
         Some(help) => diagnostic.help(help),
         None => diagnostic,
     }
@@ -225,13 +212,19 @@ fn at_line_end(text: &str, at: usize) -> bool {
 }
 
 /// Help for what people get wrong most often, by the parser's own words.
-fn advice(summary: &str) -> Option<&'static str> {
+fn advice(summary: &str, expected: Option<&str>) -> Option<&'static str> {
     Some(match summary {
         "string values must be quoted" => {
             "put the value in quotes: \"..\", or '..' where backslashes stand for themselves"
         }
         "missing escaped value" => {
             "in double quotes a backslash starts an escape; use single quotes, '..', for a regex or a unit name"
+        }
+        "invalid basic string" if expected == Some("`\"`") => {
+            "end the string on its line with `\"`"
+        }
+        "invalid literal string" if expected == Some("`'`") => {
+            "end the string on its line with `'`"
         }
         "unexpected leading zero" => "write the number without leading zeros",
         _ => return None,
