@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use twopool_policy::generate::{policy_text, threads};
 use twopool_policy::image::Image;
+use twopool_policy::naive::{self, NaiveRegexes};
 use twopool_policy::thread::Thread;
 
 use crate::Test;
@@ -58,15 +59,24 @@ fn compare(probe: &mut Probe, image: &Image, threads: &[Thread], what: &str) -> 
     classes.iter().filter(|class| class.rule != 0).count()
 }
 
+/// Three judges of 100,000 pairs: rules read as the reference describes them, the image as `check`
+/// and `explain` read it, and the kernel program.
 fn the_kernel_judges_as_the_evaluator_does() {
-    const POLICIES: u64 = 40;
-    const THREADS: usize = 128;
+    const POLICIES: u64 = 400;
+    const THREADS: usize = 256;
     let mut probe = Probe::load();
     let mut taken = 0;
     for seed in 0..POLICIES {
         let text = policy_text(seed);
         let (policy, image) = compiled(&text);
         let threads = threads(seed, &policy, THREADS);
+        let regexes = NaiveRegexes::new(&policy);
+        for thread in &threads {
+            let by_the_rules =
+                naive::classify(&policy, &regexes, thread).map_or(0, |rule| rule + 1);
+            let rule = usize::from(image.classify(thread).rule);
+            assert_eq!(rule, by_the_rules, "seed {seed}: {thread:?}\n{text}");
+        }
         taken += compare(
             &mut probe,
             &image,
