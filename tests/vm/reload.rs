@@ -301,7 +301,13 @@ fn l05_bad_policies_are_told_and_change_nothing() {
     });
     assert_eq!(status["policy"]["epoch"], 2);
     assert_ne!(status["policy"]["hash"], first["policy"]["hash"]);
-    assert_eq!(status["last_reload"]["diagnostics"], Value::Array(vec![]));
+    let told = status["last_reload"]["diagnostics"].as_array();
+    let told = told.expect("a list of diagnostics");
+    // A rule by thread name alone, which takes the test's threads, is worth a warning.
+    assert!(
+        told.iter().all(|told| told["severity"] == "warning"),
+        "{told:?}"
+    );
     let log = daemon.log();
     assert!(
         log.contains("policy.toml:4:"),
