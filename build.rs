@@ -13,7 +13,9 @@ use libbpf_cargo::SkeletonBuilder;
 const OLDEST_CLANG: u32 = 17;
 
 /// Tried in this order. 19 comes first because every kernel's verifier was tried with its code.
-const CANDIDATES: [&str; 5] = ["clang-19", "clang-20", "clang-18", "clang-21", "clang"];
+const CANDIDATES: [&str; 6] = [
+    "clang-19", "clang-20", "clang-18", "clang-21", "clang-22", "clang",
+];
 
 /// Each flag with its reason. libbpf-cargo itself adds `-O2` (the verifier refuses the unoptimised
 /// form of most loops), `-g` (CO-RE and the skeleton's types come from BTF), `-target bpf` and

@@ -4,7 +4,7 @@
  *
  * Included by the BPF program, by its native build and (through BTF) by the Rust side: the
  * skeleton turns every struct below into a Rust type, and kernel/abi.rs asserts that the
- * compiler's own layout constants (crates/policy/src/image.rs) equal it.
+ * compiler's own layout constants (crates/policy/src/image/mod.rs) equal it.
  *
  * A policy reaches the kernel as ONE value, struct policy_image. It is immutable once published:
  * a reload fills another one and swaps a pointer. Both sides distrust it: the compiler checks
@@ -16,6 +16,11 @@
  */
 #ifndef TWOPOOL_INTF_H
 #define TWOPOOL_INTF_H
+
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic error "-Wpadded"
+#endif
 
 #ifndef TWOPOOL_HAVE_TYPES /* kernel.h supplies the types before it includes this file */
 #include <stdint.h>
@@ -337,5 +342,9 @@ _Static_assert(sizeof(struct task_report) == 64, "task_report");
 _Static_assert(sizeof(struct probe_thread) == 568, "probe_thread");
 #endif
 _Static_assert(sizeof(struct policy_image) % 8 == 0, "policy_image");
+
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 #endif /* TWOPOOL_INTF_H */

@@ -236,6 +236,11 @@ static inline u32 k_cgroup_name(struct cgroup *cgrp, char name[CGROUP_NAME_LEN])
 
 #define OPS(name, args...) SEC("struct_ops/" #name) BPF_PROG(name, ##args)
 #define OPS_SLEEPABLE(name, args...) SEC("struct_ops.s/" #name) BPF_PROG(name, ##args)
+/* A program that the kernel runs for every thread when its file is read; k_iter_thread() is NULL at the
+ * end. */
+#define TASK_ITERATOR(name, ctx) SEC("iter/task") int name(struct bpf_iter__task *ctx)
+#define k_iter_thread(ctx) ((ctx)->task)
+#define k_iter_write(ctx, from) bpf_seq_write((ctx)->meta->seq, from, sizeof(*(from)))
 /* A function that is verified once by itself, from its prototype, rather than at every call. It
  * returns a scalar, even if nobody wants one, and pointers to structs come tagged __arg_nonnull.
  * Weak, or clang would apply what it knows of one side of the call to the other. */

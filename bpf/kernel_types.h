@@ -13,7 +13,7 @@
  *  - a field's kind must agree with the kernel's: an enum is not an int.
  *
  * The numbers of the enums are placeholders: BPF reads the kernel's own (K_ENQ_HEAD and so on in
- * kernel.h), because they moved between versions. The native build uses them as they stand.
+ * kfuncs.h), because they moved between versions. The native build uses them as they stand.
  */
 #ifndef TWOPOOL_KERNEL_TYPES_H
 #define TWOPOOL_KERNEL_TYPES_H

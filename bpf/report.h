@@ -28,11 +28,10 @@ static void report_fresh(struct task_report *r, const struct policy_image *img, 
 	k_write_once(s->busy, 0);
 }
 
-SEC("iter/task")
-int dump_tasks(struct bpf_iter__task *ctx)
+TASK_ITERATOR(dump_tasks, ctx)
 {
 	const struct policy_image *img = k_image();
-	struct task_struct *p = ctx->task;
+	struct task_struct *p = k_iter_thread(ctx);
 	struct task_report r = {};
 	struct task_ctx *t;
 	struct thread_key key;
@@ -54,7 +53,7 @@ int dump_tasks(struct bpf_iter__task *ctx)
 		r.epoch = t->key.epoch;
 	}
 	report_fresh(&r, img, cgrp, &key);
-	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
+	k_iter_write(ctx, &r);
 	return 0;
 }
 

@@ -238,6 +238,10 @@ fn large_policy() -> String {
 /// Kernel functions that the program can do without, and the series that first has each. Their
 /// absence changes behaviour silently, so a mistake in a declaration must not look like absence.
 const KFUNCS: &[(&str, (u32, u32))] = &[
+    ("bpf_iter_scx_dsq_new", (6, 12)),
+    ("bpf_iter_scx_dsq_next", (6, 12)),
+    ("bpf_iter_scx_dsq_destroy", (6, 12)),
+    ("scx_bpf_dsq_move", (6, 13)),
     ("scx_bpf_dsq_insert", (6, 13)),
     ("scx_bpf_dsq_insert_vtime", (6, 13)),
     ("scx_bpf_dsq_move_to_local", (6, 13)),
@@ -262,6 +266,8 @@ const OTHER_KFUNCS: &[&str] = &[
     "scx_bpf_dispatch",
     "scx_bpf_dispatch_vtime",
     "scx_bpf_consume",
+    "scx_bpf_dispatch_from_dsq",
+    "scx_bpf_reenqueue_local",
 ];
 
 fn what_the_kernel_offers_is_used() {

@@ -58,7 +58,7 @@ const _: () = {
     while i < FIELDS.len() {
         assert!(
             C_FIELDS[i].1 == FIELDS[i].1,
-            "an offset in image.rs is not the C compiler's"
+            "an offset in image/mod.rs is not the C compiler's"
         );
         i += 1;
     }

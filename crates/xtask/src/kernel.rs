@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 /// The series that are tested, oldest first. sched_ext came with the first of them.
 pub const SERIES: &[&str] = &["6.12", "6.16", "6.18", "6.19", "7.0", "7.1", "7.2", "7.3"];
 
-/// Images that may lie beside a checkout: Debian builds its 6.12 without sched_ext.
-const LOCAL_IMAGES: &[(&str, &str)] = &[("6.12", "../shared/kernels/bzImage-6.12")];
+/// Debian builds these without sched_ext: an image of one's own is needed.
+const NOT_IN_ARCHIVE: &[&str] = &["6.12"];
 
 /// Builds in which the types of some kfuncs show an argument that should be hidden, so that no program
 /// can call them; in these one is among them that a scheduler with queues cannot do without (see
@@ -107,13 +107,13 @@ fn first_at_hand<'a>(
 }
 
 fn find_series(host: &Host, series: &str) -> Result<Option<Kernel>> {
-    if let Some(image) = local_image(host, series)? {
+    if let Some(image) = local_image(series)? {
         return Kernel::from_image(&image).map(Some);
     }
-    if LOCAL_IMAGES.iter().any(|(local, _)| *local == series) {
+    if NOT_IN_ARCHIVE.contains(&series) {
         host::loudly(format!(
-            "kernel {series}: Debian's has no sched_ext and no image is at hand: skipped \
-             (name one with {}=PATH)",
+            "kernel {series}: Debian's has no sched_ext, so it is skipped; {}=PATH names an image \
+             that has it",
             variable(series)
         ));
         return Ok(None);
@@ -140,19 +140,15 @@ fn find_series(host: &Host, series: &str) -> Result<Option<Kernel>> {
     Ok(None)
 }
 
-fn local_image(host: &Host, series: &str) -> Result<Option<PathBuf>> {
-    if let Some(path) = std::env::var_os(variable(series)) {
-        let path = PathBuf::from(path);
-        if !path.is_file() {
-            bail!("{}: no file {}", variable(series), path.display());
-        }
-        return Ok(Some(path));
+/// An image that the environment names for a series.
+fn local_image(series: &str) -> Result<Option<PathBuf>> {
+    let Some(path) = std::env::var_os(variable(series)).map(PathBuf::from) else {
+        return Ok(None);
+    };
+    if !path.is_file() {
+        bail!("{}: no file {}", variable(series), path.display());
     }
-    Ok(LOCAL_IMAGES
-        .iter()
-        .filter(|(local, _)| *local == series)
-        .map(|(_, path)| host.workspace.join(path))
-        .find(|path| path.is_file()))
+    Ok(Some(path))
 }
 
 fn variable(series: &str) -> String {
