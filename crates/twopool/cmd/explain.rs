@@ -18,7 +18,8 @@ use super::{explain_list, valid_policy};
 use crate::cli::{Explain, Format, Global, SchedArg, Simulated};
 use crate::exit::{Exit, Failure};
 use crate::host::names::HostNames;
-use crate::host::procfs::read_thread;
+use crate::host::procfs::{Seen, read_thread};
+use crate::host::threads::thread_ids;
 use crate::output;
 
 /// Explains one thread or a file of them under the policy of `--policy`.
@@ -30,8 +31,10 @@ pub fn run(args: &Explain, global: &Global) -> Result<Exit, Failure> {
     let judge = Judge::of(compiled);
     let thread = if let Some(file) = &args.threads {
         return explain_list::run(file, args.format, &judge);
+    } else if let Some(pid) = args.pid {
+        return process(pid, args.format, &judge);
     } else if let Some(tid) = args.tid {
-        real_thread(tid)?
+        return real(&real_thread(tid)?, args.format, &judge).map(|()| Exit::Done);
     } else {
         let name = args.thread.as_deref().unwrap_or_default();
         simulated_thread(name.as_bytes(), &args.simulated, &judge.policy)?
@@ -42,6 +45,47 @@ pub fn run(args: &Explain, global: &Global) -> Result<Exit, Failure> {
         Format::Human => output::result(&explanation.human())?,
     }
     Ok(Exit::Done)
+}
+
+/// Explains all threads of a process: one after another, in JSON one a line.
+fn process(pid: i32, format: Format, judge: &Judge) -> Result<Exit, Failure> {
+    // The number of a thread that leads no process has the same list in /proc.
+    let leader = real_thread(pid)?.thread.leader;
+    let tids = thread_ids(Path::new("/proc"), pid).unwrap_or_default();
+    if !leader || tids.is_empty() {
+        let message = format!("there is no process {pid}");
+        return Err(Failure::new(Exit::NoInput, "no-thread", message));
+    }
+    let mut first = true;
+    for tid in tids {
+        // One that has ended since is no thread of the process any more.
+        let Ok(seen) = real_thread(tid) else { continue };
+        if !std::mem::take(&mut first) && format == Format::Human {
+            output::result("\n")?;
+        }
+        real(&seen, format, judge)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Explains a thread of this host; also says if it is none of ours.
+fn real(seen: &Seen, format: Format, judge: &Judge) -> Result<(), Failure> {
+    let explanation = judge.explain(&seen.thread);
+    match (format, seen.other_class) {
+        (Format::Human, None) => output::result(&explanation.human()),
+        (Format::Human, Some(class)) => output::result(&format!(
+            "{class}: this class is not scheduled by us. If it were a normal thread:\n{}",
+            explanation.human()
+        )),
+        (Format::Json, class) => {
+            let mut document =
+                serde_json::to_value(&explanation).expect("our documents have string keys");
+            if let Some(class) = class {
+                document["other_class"] = class.into();
+            }
+            output::json(&document)
+        }
+    }
 }
 
 /// A valid policy, ready to judge.
@@ -83,7 +127,7 @@ impl Judge {
     }
 }
 
-fn real_thread(tid: i32) -> Result<Thread, Failure> {
+fn real_thread(tid: i32) -> Result<Seen, Failure> {
     read_thread(Path::new("/proc"), tid).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Failure::new(
             Exit::NoInput,

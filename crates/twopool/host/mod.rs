@@ -9,3 +9,4 @@ pub mod priority;
 pub mod procfs;
 pub mod saving;
 pub mod stand_in;
+pub mod threads;
