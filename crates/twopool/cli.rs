@@ -4,6 +4,7 @@
 
 mod check;
 mod plan;
+mod test;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use crate::exit;
 
 pub use check::{Check, CheckFormat};
 pub use plan::{Plan, Snapshot};
+pub use test::{Test, TestFormat};
 
 /// Where the policy is unless `--policy` says otherwise.
 pub const DEFAULT_POLICY: &str = "/etc/twopool/policy.toml";
@@ -131,25 +133,6 @@ pub enum Command {
     Schema,
     /// Turn rules of ananicy or scx_layered into a policy.
     Import(Import),
-}
-
-/// `test`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  twopool test
-  twopool test --require-coverage 100 site.toml     every rule must take some tested thread
-")]
-pub struct Test {
-    /// Policies to test [default: the one of --policy].
-    #[arg(value_name = "PATH")]
-    pub paths: Vec<PathBuf>,
-    /// Fail unless the tests reach at least this percentage of the rules.
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
-    pub require_coverage: Option<u8>,
-    /// Form of the result.
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub format: Format,
 }
 
 /// `show`.

@@ -13,6 +13,7 @@ mod overlaps;
 mod plan;
 mod show;
 mod snapshot;
+mod testing;
 
 use std::fs;
 use std::io::Write;

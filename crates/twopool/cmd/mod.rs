@@ -15,6 +15,7 @@ pub mod show;
 pub mod snapshot;
 pub mod status;
 pub mod test;
+mod test_junit;
 mod thread_list;
 pub mod threads;
 

@@ -4,6 +4,7 @@ pub mod clock;
 pub mod facts;
 pub mod foreign;
 pub mod input;
+mod location;
 pub mod names;
 pub mod priority;
 pub mod procfs;
