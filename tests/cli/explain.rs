@@ -1,5 +1,7 @@
 //! `explain`.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::snapshot::own_tid;
@@ -251,4 +253,32 @@ fn e01_a_process_that_does_not_exist_is_one_line_and_66() {
             .ends_with(66);
         assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
     }
+}
+
+/// A process that forks and ends as fast as it can: whatever moment the program looks at, it either
+/// explains the thread or says in one line that there is none.
+#[test]
+fn e01_a_thread_that_ends_while_it_is_looked_at() {
+    let place = Place::with(POLICY);
+    let mut missing = 0;
+    for round in 0..60 {
+        let mut child = Command::new("true").spawn().expect("a process");
+        let command = format!("explain --policy policy.toml {} --format json", child.id());
+        // Every other one is certainly gone.
+        if round % 2 == 0 {
+            child.wait().expect("it ends");
+        }
+        let run = place.run(&command);
+        child.wait().expect("it ends");
+        match run.code {
+            Some(0) => assert_eq!(run.json()["thread"]["leader"], true),
+            Some(66) => {
+                missing += 1;
+                assert_eq!(run.json()["error"]["code"], "no-thread");
+                assert_eq!(run.stderr.lines().count(), 1, "{run:#?}");
+            }
+            _ => panic!("{run:#?}"),
+        }
+    }
+    assert!(missing >= 30, "{missing} of 60 were missing");
 }

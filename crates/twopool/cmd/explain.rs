@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use serde_json::Value;
 use twopool_policy::compile::Compiled;
 use twopool_policy::explain::{Explanation, explain};
 use twopool_policy::image::Image;
@@ -71,21 +72,29 @@ fn process(pid: i32, format: Format, judge: &Judge) -> Result<Exit, Failure> {
 /// Explains a thread of this host; also says if it is none of ours.
 fn real(seen: &Seen, format: Format, judge: &Judge) -> Result<(), Failure> {
     let explanation = judge.explain(&seen.thread);
-    match (format, seen.other_class) {
-        (Format::Human, None) => output::result(&explanation.human()),
-        (Format::Human, Some(class)) => output::result(&format!(
+    match format {
+        Format::Human => output::result(&human(&explanation, seen.other_class)),
+        Format::Json => output::json(&document(&explanation, seen.other_class)),
+    }
+}
+
+fn human(explanation: &Explanation, other_class: Option<&str>) -> String {
+    match other_class {
+        None => explanation.human(),
+        Some(class) => format!(
             "{class}: this class is not scheduled by us. If it were a normal thread:\n{}",
             explanation.human()
-        )),
-        (Format::Json, class) => {
-            let mut document =
-                serde_json::to_value(&explanation).expect("our documents have string keys");
-            if let Some(class) = class {
-                document["other_class"] = class.into();
-            }
-            output::json(&document)
-        }
+        ),
     }
+}
+
+/// The public document, with `other_class` for a thread that is none of ours.
+fn document(explanation: &Explanation, other_class: Option<&str>) -> Value {
+    let mut document = serde_json::to_value(explanation).expect("our documents have string keys");
+    if let Some(class) = other_class {
+        document["other_class"] = class.into();
+    }
+    document
 }
 
 /// A valid policy, ready to judge.
@@ -192,7 +201,33 @@ fn normalised(path: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use twopool_policy::compile::{Input, Role, compile};
+
     use super::*;
+
+    /// Who reads `critical` of a real-time thread looks for a fault of the scheduler.
+    #[test]
+    fn a_thread_of_another_class_is_told_to_be_none_of_ours() {
+        let input = Input {
+            name: "p.toml".to_owned(),
+            role: Role::Policy,
+            bytes: b"version = 1\ndefault = \"critical\"\n".to_vec(),
+        };
+        let judge = Judge::of(compile(&[input], &HostNames));
+        let explanation = judge.explain(&Thread::named(b"irq/9-acpi"));
+        let text = human(&explanation, Some("SCHED_FIFO"));
+        let first = text.lines().next().expect("a line");
+        assert!(
+            first.starts_with("SCHED_FIFO: this class is not scheduled by us."),
+            "{text}"
+        );
+        assert!(!human(&explanation, None).contains("not scheduled by us"));
+        assert_eq!(
+            document(&explanation, Some("SCHED_RR"))["other_class"],
+            "SCHED_RR"
+        );
+        assert_eq!(document(&explanation, None).get("other_class"), None);
+    }
 
     #[test]
     fn g01_spellings_of_one_cgroup() {
