@@ -4,7 +4,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use twopool_diag::printable;
 use twopool_policy::compile::Compiled;
 use twopool_policy::explain::{Explanation, explain};
 use twopool_policy::image::Image;
@@ -12,9 +13,10 @@ use twopool_policy::limits::MAX_ID;
 use twopool_policy::naive::NaiveRegexes;
 use twopool_policy::policy::{Policy, Sched};
 use twopool_policy::resolve::{group_id, user_id};
-use twopool_policy::text::is_number;
+use twopool_policy::text::{escape, is_number};
 use twopool_policy::thread::{Thread, cut};
 
+use super::near::{self, NearMiss, near_misses};
 use super::{explain_list, valid_policy};
 use crate::cli::{Explain, Format, Global, SchedArg, Simulated};
 use crate::exit::{Exit, Failure};
@@ -40,10 +42,11 @@ pub fn run(args: &Explain, global: &Global) -> Result<Exit, Failure> {
         let name = args.thread.as_deref().unwrap_or_default();
         simulated_thread(name.as_bytes(), &args.simulated, &judge.policy)?
     };
-    let explanation = judge.explain(&thread);
+    let title = args.thread.as_deref().unwrap_or_default().as_bytes();
+    let (explanation, near) = judge.explain_near(&thread, title);
     match args.format {
-        Format::Json => output::json(&explanation)?,
-        Format::Human => output::result(&explanation.human())?,
+        Format::Json => output::json(&document(&explanation, &near, None))?,
+        Format::Human => output::result(&(explanation.human() + &near::human(&near)))?,
     }
     Ok(Exit::Done)
 }
@@ -71,11 +74,20 @@ fn process(pid: i32, format: Format, judge: &Judge) -> Result<Exit, Failure> {
 
 /// Explains a thread of this host; also says if it is none of ours.
 fn real(seen: &Seen, format: Format, judge: &Judge) -> Result<(), Failure> {
-    let explanation = judge.explain(&seen.thread);
-    match format {
-        Format::Human => output::result(&human(&explanation, seen.other_class)),
-        Format::Json => output::json(&document(&explanation, seen.other_class)),
+    let title = seen.command_line.as_slice();
+    let (explanation, near) = judge.explain_near(&seen.thread, title);
+    if format == Format::Json {
+        return output::json(&document(&explanation, &near, seen.other_class));
     }
+    let mut text = human(&explanation, seen.other_class) + &near::human(&near);
+    if !title.is_empty() {
+        let title = escape(title);
+        text.push_str(&format!(
+            "\ncommand line, which rules do not see: {}\n",
+            printable(&title)
+        ));
+    }
+    output::result(&text)
 }
 
 fn human(explanation: &Explanation, other_class: Option<&str>) -> String {
@@ -88,9 +100,10 @@ fn human(explanation: &Explanation, other_class: Option<&str>) -> String {
     }
 }
 
-/// The public document, with `other_class` for a thread that is none of ours.
-fn document(explanation: &Explanation, other_class: Option<&str>) -> Value {
+/// The public document with its near misses, and `other_class` for a thread that is none of ours.
+fn document(explanation: &Explanation, near: &[NearMiss], other_class: Option<&str>) -> Value {
     let mut document = serde_json::to_value(explanation).expect("our documents have string keys");
+    document["near_misses"] = json!(near);
     if let Some(class) = other_class {
         document["other_class"] = class.into();
     }
@@ -125,6 +138,14 @@ impl Judge {
             thread,
             self.image.classify(thread),
         )
+    }
+
+    /// The same, and the rules that would take it under the name that people may know.
+    fn explain_near(&self, thread: &Thread, title: &[u8]) -> (Explanation, Vec<NearMiss>) {
+        let explanation = self.explain(thread);
+        let taken = explanation.rule.as_ref().map(|rule| rule.index - 1);
+        let near = near_misses(&self.policy, &self.regexes, thread, taken, title);
+        (explanation, near)
     }
 
     /// Pool and rule of one thread, without the reasons.
@@ -223,10 +244,10 @@ mod tests {
         );
         assert!(!human(&explanation, None).contains("not scheduled by us"));
         assert_eq!(
-            document(&explanation, Some("SCHED_RR"))["other_class"],
+            document(&explanation, &[], Some("SCHED_RR"))["other_class"],
             "SCHED_RR"
         );
-        assert_eq!(document(&explanation, None).get("other_class"), None);
+        assert_eq!(document(&explanation, &[], None).get("other_class"), None);
     }
 
     #[test]

@@ -20,6 +20,9 @@ const SCHED_IDLE: u64 = 5;
 /// The policies of the classes above ours, likewise.
 const OTHER_CLASSES: [(u64, &str); 3] = [(1, "SCHED_FIFO"), (2, "SCHED_RR"), (6, "SCHED_DEADLINE")];
 
+/// Bytes of a command line that are of interest; it may be megabytes long.
+const MOST_COMMAND_LINE: usize = 4096;
+
 /// A thread and whether it is ours to schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
@@ -27,6 +30,9 @@ pub struct Seen {
     pub thread: Thread,
     /// Its class if the kernel runs that before ours: `SCHED_FIFO`, `SCHED_RR`, `SCHED_DEADLINE`.
     pub other_class: Option<&'static str>,
+    /// What its process was started with or has put there, with blanks between the words. Empty for
+    /// a kernel thread, and where it cannot be read.
+    pub command_line: Vec<u8>,
 }
 
 /// Reads a thread; an error of kind `NotFound` if it does not exist (any more).
@@ -63,7 +69,21 @@ pub fn read_thread(proc_root: &Path, tid: i32) -> io::Result<Seen> {
     Ok(Seen {
         thread,
         other_class: stat.other_class,
+        command_line: command_line(fs::read(directory.join("cmdline")).unwrap_or_default()),
     })
+}
+
+/// Words end with NUL; a title that was put in their place may be followed by many.
+fn command_line(mut text: Vec<u8>) -> Vec<u8> {
+    let end = text
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |at| at + 1);
+    text.truncate(end.min(MOST_COMMAND_LINE));
+    text.iter_mut()
+        .filter(|byte| **byte == 0)
+        .for_each(|byte| *byte = b' ');
+    text
 }
 
 /// A thread that ends while it is read gives ESRCH where one that never was gives ENOENT.
@@ -258,6 +278,18 @@ mod tests {
                 egid: 6
             })
         );
+    }
+
+    #[test]
+    fn t09_a_command_line_is_shown_without_what_fills_it_up() {
+        let of = |text: &[u8]| command_line(text.to_vec());
+        assert_eq!(of(b"a\0-b c\0"), b"a -b c");
+        assert_eq!(
+            of(b"nginx: worker process\0\0\0\0"),
+            b"nginx: worker process"
+        );
+        assert_eq!(of(b""), b"");
+        assert_eq!(of(&[b'x'; 9000]).len(), MOST_COMMAND_LINE);
     }
 
     #[test]
