@@ -3,6 +3,8 @@
 //! Only commands that work are here.
 
 mod check;
+mod plan;
+mod test;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,6 +16,8 @@ use twopool_diag::Code;
 use crate::exit;
 
 pub use check::{Check, CheckFormat};
+pub use plan::{Plan, Snapshot};
+pub use test::{Test, TestFormat};
 
 /// Where the policy is unless `--policy` says otherwise.
 pub const DEFAULT_POLICY: &str = "/etc/twopool/policy.toml";
@@ -25,6 +29,7 @@ Examples:
   twopool explain 4711                 which rule takes thread 4711, and why
   twopool explain --thread srv-1 --cgroup /ads.slice
                                        the same for a thread that does not exist yet
+  twopool plan /etc/twopool new/       which threads would change under another policy
   twopool run                          be the host's scheduler until told to stop
   twopool reload --wait                apply the policy now and say whether it was taken
   twopool status                       what is running, and how the pools fare
@@ -110,6 +115,10 @@ pub enum Command {
     Show(Show),
     /// Say which rule takes a thread, and why each earlier one did not.
     Explain(Explain),
+    /// Say which threads another policy would change, and how.
+    Plan(Plan),
+    /// Write this host's threads as a list for `plan` and `explain` elsewhere.
+    Snapshot(Snapshot),
     /// Be the host's scheduler: load, attach, follow the policy until told to stop.
     Run(Run),
     /// Tell the running daemon to read its policy now.
@@ -124,25 +133,6 @@ pub enum Command {
     Schema,
     /// Turn rules of ananicy or scx_layered into a policy.
     Import(Import),
-}
-
-/// `test`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  twopool test
-  twopool test --require-coverage 100 site.toml     every rule must take some tested thread
-")]
-pub struct Test {
-    /// Policies to test [default: the one of --policy].
-    #[arg(value_name = "PATH")]
-    pub paths: Vec<PathBuf>,
-    /// Fail unless the tests reach at least this percentage of the rules.
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
-    pub require_coverage: Option<u8>,
-    /// Form of the result.
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub format: Format,
 }
 
 /// `show`.
@@ -161,13 +151,14 @@ pub struct Show {
 /// `explain`.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "twopool explain [OPTIONS] <TID|--thread NAME ..|--threads FILE>",
+    override_usage = "twopool explain [OPTIONS] <TID|--pid PID|--thread NAME ..|--threads FILE>",
     after_help = "\
 A simulated thread is its name and whatever else matters. Defaults: process = thread, cgroup /,
 user and group 0, nice 0, not a kernel thread, leader if process and thread are equal, normal, 0.
 
 Examples:
   twopool explain 4711
+  twopool explain --pid 4711           every thread of a process
   twopool explain --thread srv-io-3 --process adserver --cgroup /ads.slice/web.service
   twopool explain --threads threads.tsv --format json | jq -r .pool
   twopool explain --policy site.toml --thread srv-1        under another policy
@@ -175,15 +166,18 @@ Examples:
 )]
 pub struct Explain {
     /// A thread of this host, by its id.
-    #[arg(value_name = "TID", value_parser = parse_tid, required_unless_present_any = ["thread", "threads"], conflicts_with_all = ["thread", "threads", "Simulated"])]
+    #[arg(value_name = "TID", value_parser = parse_tid, required_unless_present_any = ["pid", "thread", "threads"], conflicts_with_all = ["pid", "thread", "threads", "Simulated"])]
     pub tid: Option<i32>,
+    /// All threads of a process, by its id.
+    #[arg(long, value_name = "PID", conflicts_with_all = ["thread", "threads", "Simulated"])]
+    pub pid: Option<i32>,
     /// A simulated thread, by its name.
     #[arg(long, value_name = "NAME", conflicts_with = "threads")]
     pub thread: Option<OsString>,
     /// Threads from a TSV file; - reads standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "Simulated")]
     pub threads: Option<PathBuf>,
-    /// Form of the result; with --threads one JSON object a line.
+    /// Form of the result; with --threads and --pid one JSON object a line.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub format: Format,
     /// What else the simulated thread is.

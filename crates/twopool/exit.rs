@@ -21,6 +21,7 @@ macro_rules! exits {
 exits! {
     Done 0 "done";
     Rejected 1 "policy rejected, test failed, input malformed, or reload rejected (the old policy stays)";
+    Changes 2 "`plan` found changes";
     Warnings 3 "warnings, with --deny-warnings";
     NoTest 4 "no test ran";
     Usage 64 "wrong usage of the command line";
@@ -131,8 +132,9 @@ mod tests {
             .split(' ')
             .map(|code| code.parse().expect("a code"))
             .collect();
-        // 0 is no failure; these two are not ends of `run`.
-        let others = [Exit::Done, Exit::Warnings, Exit::NoTest].map(|exit| exit as u8);
+        // 0 is no failure; these three are not ends of `run`.
+        let others = [Exit::Done, Exit::Changes, Exit::Warnings, Exit::NoTest];
+        let others = others.map(|exit| exit as u8);
         let expected: Vec<u8> = Exit::TABLE
             .iter()
             .map(|(code, _)| *code)

@@ -31,9 +31,11 @@ fn dispatch(cli: &Cli) -> Exit {
     let global = &cli.global;
     let (result, format) = match &cli.command {
         Command::Check(args) => (cmd::check::run(args, global), args.format.of_failures()),
-        Command::Test(args) => (cmd::test::run(args, global), args.format),
+        Command::Test(args) => (cmd::test::run(args, global), args.format.of_failures()),
         Command::Show(args) => (cmd::show::run(args, global), args.format),
         Command::Explain(args) => (cmd::explain::run(args, global), args.format),
+        Command::Plan(args) => (cmd::plan::run(args, global), args.format),
+        Command::Snapshot(args) => (cmd::snapshot::run(args), args.format),
         Command::Run(args) => (cmd::run::run(args, global), Format::Human),
         Command::Reload(args) => (cmd::reload::run(args, global), args.format),
         Command::Status(args) => (cmd::status::run(args, global), args.format),

@@ -1,7 +1,10 @@
 //! `explain`.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
+use crate::snapshot::own_tid;
 use crate::{POLICY, Place};
 
 #[test]
@@ -198,4 +201,84 @@ fn an_invalid_policy_explains_nothing() {
         .run("explain --policy policy.toml --thread x --format json")
         .ends_with(1);
     assert_eq!(run.json()["valid"], false);
+}
+
+#[test]
+fn t08_all_threads_of_a_process_are_explained() {
+    let place = Place::with(POLICY);
+    let pid = std::process::id();
+    // Another thread than the one that the harness starts on, however it runs tests.
+    let run = std::thread::scope(|scope| {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let (done, wait) = std::sync::mpsc::channel::<()>();
+        scope.spawn(move || {
+            sender.send(own_tid()).expect("somebody waits");
+            let _ = wait.recv();
+        });
+        let tid = receiver.recv().expect("the thread runs");
+        let json = place.run(&format!(
+            "explain --policy policy.toml --pid {pid} --format json"
+        ));
+        let human = place.run(&format!("explain --policy policy.toml --pid {pid}"));
+        place
+            .run(&format!("explain --policy policy.toml --pid {tid}"))
+            .ends_with(66);
+        drop(done);
+        let human = human.ends_with(0).stdout;
+        assert!(human.contains(&format!("(tid {tid}) -> ")), "{human}");
+        (tid, json.ends_with(0))
+    });
+    let (tid, run) = run;
+    let threads: Vec<Value> = run
+        .stdout
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<Value>(line).expect("one object a line")["thread"].clone()
+        })
+        .collect();
+    assert_eq!(
+        (&threads[0]["tid"], &threads[0]["leader"]),
+        (&json!(pid), &json!(true))
+    );
+    let other = threads.iter().find(|thread| thread["tid"] == tid);
+    assert_eq!(other.expect("the other thread")["leader"], false);
+}
+
+#[test]
+fn e01_a_process_that_does_not_exist_is_one_line_and_66() {
+    let place = Place::with(POLICY);
+    for pid in ["0", "2147483647"] {
+        let run = place
+            .run(&format!("explain --policy policy.toml --pid {pid}"))
+            .ends_with(66);
+        assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    }
+}
+
+/// A process that forks and ends as fast as it can: whatever moment the program looks at, it either
+/// explains the thread or says in one line that there is none.
+#[test]
+fn e01_a_thread_that_ends_while_it_is_looked_at() {
+    let place = Place::with(POLICY);
+    let mut missing = 0;
+    for round in 0..60 {
+        let mut child = Command::new("true").spawn().expect("a process");
+        let command = format!("explain --policy policy.toml {} --format json", child.id());
+        // Every other one is certainly gone.
+        if round % 2 == 0 {
+            child.wait().expect("it ends");
+        }
+        let run = place.run(&command);
+        child.wait().expect("it ends");
+        match run.code {
+            Some(0) => assert_eq!(run.json()["thread"]["leader"], true),
+            Some(66) => {
+                missing += 1;
+                assert_eq!(run.json()["error"]["code"], "no-thread");
+                assert_eq!(run.stderr.lines().count(), 1, "{run:#?}");
+            }
+            _ => panic!("{run:#?}"),
+        }
+    }
+    assert!(missing >= 30, "{missing} of 60 were missing");
 }

@@ -9,8 +9,12 @@ mod daemon;
 mod explain;
 mod hostile;
 mod import;
+mod near;
 mod overlaps;
+mod plan;
 mod show;
+mod snapshot;
+mod testing;
 
 use std::fs;
 use std::io::Write;
@@ -171,6 +175,8 @@ fn help_names_every_command_and_exit_code() {
         "test",
         "show",
         "explain",
+        "plan",
+        "snapshot",
         "run",
         "reload",
         "status",
@@ -211,6 +217,8 @@ fn wrong_usage_ends_with_64_and_json_stays_json() {
         "explain 12 --thread x",
         "explain --process x",
         "check --format yaml",
+        "plan new.toml",
+        "plan --witness --threads x a b",
     ] {
         let run = place.run(arguments).ends_with(64);
         assert_eq!(run.stdout, "", "{arguments}");

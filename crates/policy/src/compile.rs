@@ -138,15 +138,17 @@ impl Files {
         self.broken.extend(lines);
         let is_broken = !tree.broken_lines.is_empty();
         let is_guesswork = |d: &Diagnostic| is_broken && self.is_guesswork(d, &out.sources);
-        let (options, mut found) = options::read(&tree, &is_guesswork);
+        let (mut options, mut found) = options::read(&tree, &is_guesswork);
         if options.empty && decoded.findings.is_empty() {
             found.push(empty(file, input.role));
         }
         out.diagnostics.absorb(decoded.findings);
         out.diagnostics.absorb(syntax_errors);
         out.diagnostics.absorb(found);
-        if input.role == Role::Policy {
-            self.policy = Some(file);
+        match input.role {
+            Role::Policy => self.policy = Some(file),
+            Role::DropIn => {}
+            Role::Tests => out.diagnostics.absorb(only_tests(&mut options)),
         }
         self.options.push(options);
     }
@@ -206,6 +208,25 @@ fn has_an_error_inside(doubt: &Diagnostic, found: &Findings) -> bool {
     errors.any(|error| matches!((doubt.span, error.span), (Some(o), Some(i)) if inside(o, i)))
 }
 
+/// A file of tests must not decide what it tests: whatever else it holds is refused and dropped.
+fn only_tests(options: &mut Options) -> Findings {
+    let settings = std::mem::take(&mut options.settings);
+    let rules = std::mem::take(&mut options.rules);
+    let spans = rules.iter().map(|rule| rule.header);
+    let spans = spans.chain(settings.values().map(|setting| setting.span));
+    let mut found = Findings::new();
+    for span in spans {
+        let summary = "a file of tests holds `[[test]]` tables and nothing else";
+        let help = "move it to the policy file, or to a drop-in in `policy.d`";
+        found.push(
+            Diagnostic::new(Code::UnknownKey, span, summary)
+                .label("decides what is tested")
+                .help(help),
+        );
+    }
+    found
+}
+
 /// A file of blanks and comments: a policy that was lost, or a drop-in that somebody emptied.
 fn empty(file: FileId, role: Role) -> Diagnostic {
     let help = match role {
@@ -213,6 +234,7 @@ fn empty(file: FileId, role: Role) -> Diagnostic {
             "an empty file is never taken for a policy; write at least `version = 1` and `default = ..`"
         }
         Role::DropIn => "delete it, or make it a link to /dev/null, which switches a drop-in off",
+        Role::Tests => "delete it, or write `[[test]]` tables",
     };
     Diagnostic::new(
         Code::EmptyPolicy,

@@ -10,7 +10,25 @@ pub enum Role {
     Policy,
     /// A file of `policy.d`.
     DropIn,
+    /// The file of tests beside the policy file, which holds nothing else.
+    Tests,
 }
+
+/// The name of the file of tests beside a policy file: `policy.test.toml` beside `policy.toml`.
+/// Nothing for a name that does not end in `.toml`.
+pub fn tests_name(policy_name: &[u8]) -> Option<Vec<u8>> {
+    let stem = policy_name.strip_suffix(b".toml")?;
+    Some([stem, TESTS_END].concat())
+}
+
+/// The policy file that a file of tests belongs to, by name.
+pub fn policy_name(tests_name: &[u8]) -> Option<Vec<u8>> {
+    let stem = tests_name.strip_suffix(TESTS_END)?;
+    Some([stem, b".toml"].concat())
+}
+
+/// How the name of a file of tests ends.
+const TESTS_END: &[u8] = b".test.toml";
 
 /// Whether a file of `policy.d` takes part.
 pub fn is_dropin(file_name: &[u8]) -> bool {
@@ -18,7 +36,7 @@ pub fn is_dropin(file_name: &[u8]) -> bool {
 }
 
 /// Sort key of a file in the effective order: drop-ins that start with 00 to 49, the policy file,
-/// the other drop-ins; each group by file name in byte order. `path` may have directories.
+/// the other drop-ins, tests; each group by file name in byte order. `path` may have directories.
 pub fn rank(role: Role, path: &str) -> (u8, Vec<u8>) {
     let name = path.rsplit('/').next().unwrap_or(path).as_bytes().to_vec();
     let early = matches!(name.as_slice(), [b'0'..=b'4', b'0'..=b'9', ..]);
@@ -26,6 +44,7 @@ pub fn rank(role: Role, path: &str) -> (u8, Vec<u8>) {
         Role::DropIn if early => 0,
         Role::Policy => 1,
         Role::DropIn => 2,
+        Role::Tests => 3,
     };
     (group, name)
 }
@@ -47,6 +66,16 @@ mod tests {
         ] {
             assert!(!is_dropin(name), "{}", String::from_utf8_lossy(name));
         }
+    }
+
+    #[test]
+    fn a_file_of_tests_has_the_name_of_its_policy() {
+        assert_eq!(tests_name(b"policy.toml").unwrap(), b"policy.test.toml");
+        assert_eq!(policy_name(b"policy.test.toml").unwrap(), b"policy.toml");
+        assert_eq!(
+            (tests_name(b"policy"), policy_name(b"policy.toml")),
+            (None, None)
+        );
     }
 
     #[test]

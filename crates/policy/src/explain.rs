@@ -118,6 +118,11 @@ pub struct ConditionTrace {
     pub pattern: String,
 }
 
+/// A slice as people write it: `1ms`.
+pub fn slice_text(slice_us: u64) -> String {
+    crate::options::show_us(slice_us)
+}
+
 /// Explains a verdict of the image.
 pub fn explain(
     policy: &Policy,
@@ -304,7 +309,7 @@ impl Explanation {
             format!("{} of {}", t.thread, t.process)
         };
         let tid = t.tid.map_or(String::new(), |tid| format!(" (tid {tid})"));
-        let slice = crate::options::show_us(self.slice_us);
+        let slice = slice_text(self.slice_us);
         let by = match &self.rule {
             Some(rule) => format!("rule {} `{}`", rule.index, printable(&rule.name)),
             None => "the default, no rule takes it".to_owned(),

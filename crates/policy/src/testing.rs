@@ -3,6 +3,7 @@
 use twopool_diag::{Code, Diagnostic, Findings};
 
 use crate::eval::Class;
+use crate::explain::RuleView;
 use crate::policy::{Policy, Pool, Test};
 use crate::thread::Thread;
 
@@ -17,6 +18,8 @@ pub struct TestReport {
     pub rules_reached: usize,
     /// Rules of the policy.
     pub rules: usize,
+    /// The others, in effective order; empty if the tests could not be run.
+    pub unreached: Vec<RuleView>,
     /// Every test, in the order of the policy.
     pub cases: Vec<TestCase>,
 }
@@ -32,6 +35,8 @@ pub struct TestCase {
     pub pool: Pool,
     /// Index from 0 of the rule that took the thread; `None`: the default pool.
     pub rule: Option<usize>,
+    /// Its name.
+    pub rule_name: Option<String>,
 }
 
 /// Runs every test. `failed-test` diagnostics point at the expectation.
@@ -61,9 +66,17 @@ pub fn run(policy: &Policy, classify: impl Fn(&Thread) -> Class) -> (TestReport,
             failure,
             pool: class.pool,
             rule,
+            rule_name: rule.and_then(|index| Some(policy.rules.get(index)?.name.clone())),
         });
     }
-    report.rules_reached = reached.into_iter().filter(|hit| *hit).count();
+    let unreached = reached.iter().enumerate().filter(|(_, hit)| !**hit);
+    report.unreached = unreached
+        .map(|(index, _)| RuleView {
+            index: index + 1,
+            name: policy.rules[index].name.clone(),
+        })
+        .collect();
+    report.rules_reached = report.rules - report.unreached.len();
     (report, diagnostics)
 }
 

@@ -4,6 +4,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use serde_json::{Value, json};
+use twopool_diag::printable;
 use twopool_policy::compile::Compiled;
 use twopool_policy::explain::{Explanation, explain};
 use twopool_policy::image::Image;
@@ -11,14 +13,16 @@ use twopool_policy::limits::MAX_ID;
 use twopool_policy::naive::NaiveRegexes;
 use twopool_policy::policy::{Policy, Sched};
 use twopool_policy::resolve::{group_id, user_id};
-use twopool_policy::text::is_number;
+use twopool_policy::text::{escape, is_number};
 use twopool_policy::thread::{Thread, cut};
 
+use super::near::{self, NearMiss, near_misses};
 use super::{explain_list, valid_policy};
 use crate::cli::{Explain, Format, Global, SchedArg, Simulated};
 use crate::exit::{Exit, Failure};
 use crate::host::names::HostNames;
-use crate::host::procfs::read_thread;
+use crate::host::procfs::{Seen, read_thread};
+use crate::host::threads::thread_ids;
 use crate::output;
 
 /// Explains one thread or a file of them under the policy of `--policy`.
@@ -30,18 +34,80 @@ pub fn run(args: &Explain, global: &Global) -> Result<Exit, Failure> {
     let judge = Judge::of(compiled);
     let thread = if let Some(file) = &args.threads {
         return explain_list::run(file, args.format, &judge);
+    } else if let Some(pid) = args.pid {
+        return process(pid, args.format, &judge);
     } else if let Some(tid) = args.tid {
-        real_thread(tid)?
+        return real(&real_thread(tid)?, args.format, &judge).map(|()| Exit::Done);
     } else {
         let name = args.thread.as_deref().unwrap_or_default();
         simulated_thread(name.as_bytes(), &args.simulated, &judge.policy)?
     };
-    let explanation = judge.explain(&thread);
+    let title = args.thread.as_deref().unwrap_or_default().as_bytes();
+    let (explanation, near) = judge.explain_near(&thread, title);
     match args.format {
-        Format::Json => output::json(&explanation)?,
-        Format::Human => output::result(&explanation.human())?,
+        Format::Json => output::json(&document(&explanation, &near, None))?,
+        Format::Human => output::result(&(explanation.human() + &near::human(&near)))?,
     }
     Ok(Exit::Done)
+}
+
+/// Explains all threads of a process: one after another, in JSON one a line.
+fn process(pid: i32, format: Format, judge: &Judge) -> Result<Exit, Failure> {
+    // The number of a thread that leads no process has the same list in /proc.
+    let leader = real_thread(pid)?.thread.leader;
+    let tids = thread_ids(Path::new("/proc"), pid).unwrap_or_default();
+    if !leader || tids.is_empty() {
+        let message = format!("there is no process {pid}");
+        return Err(Failure::new(Exit::NoInput, "no-thread", message));
+    }
+    let mut first = true;
+    for tid in tids {
+        // One that has ended since is no thread of the process any more.
+        let Ok(seen) = real_thread(tid) else { continue };
+        if !std::mem::take(&mut first) && format == Format::Human {
+            output::result("\n")?;
+        }
+        real(&seen, format, judge)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Explains a thread of this host; also says if it is none of ours.
+fn real(seen: &Seen, format: Format, judge: &Judge) -> Result<(), Failure> {
+    let title = seen.command_line.as_slice();
+    let (explanation, near) = judge.explain_near(&seen.thread, title);
+    if format == Format::Json {
+        return output::json(&document(&explanation, &near, seen.other_class));
+    }
+    let mut text = human(&explanation, seen.other_class) + &near::human(&near);
+    if !title.is_empty() {
+        let title = escape(title);
+        text.push_str(&format!(
+            "\ncommand line, which rules do not see: {}\n",
+            printable(&title)
+        ));
+    }
+    output::result(&text)
+}
+
+fn human(explanation: &Explanation, other_class: Option<&str>) -> String {
+    match other_class {
+        None => explanation.human(),
+        Some(class) => format!(
+            "{class}: this class is not scheduled by us. If it were a normal thread:\n{}",
+            explanation.human()
+        ),
+    }
+}
+
+/// The public document with its near misses, and `other_class` for a thread that is none of ours.
+fn document(explanation: &Explanation, near: &[NearMiss], other_class: Option<&str>) -> Value {
+    let mut document = serde_json::to_value(explanation).expect("our documents have string keys");
+    document["near_misses"] = json!(near);
+    if let Some(class) = other_class {
+        document["other_class"] = class.into();
+    }
+    document
 }
 
 /// A valid policy, ready to judge.
@@ -74,6 +140,14 @@ impl Judge {
         )
     }
 
+    /// The same, and the rules that would take it under the name that people may know.
+    fn explain_near(&self, thread: &Thread, title: &[u8]) -> (Explanation, Vec<NearMiss>) {
+        let explanation = self.explain(thread);
+        let taken = explanation.rule.as_ref().map(|rule| rule.index - 1);
+        let near = near_misses(&self.policy, &self.regexes, thread, taken, title);
+        (explanation, near)
+    }
+
     /// Pool and rule of one thread, without the reasons.
     pub(super) fn verdict(&self, thread: &Thread) -> (&'static str, Option<&str>) {
         let class = self.image.classify(thread);
@@ -83,7 +157,7 @@ impl Judge {
     }
 }
 
-fn real_thread(tid: i32) -> Result<Thread, Failure> {
+fn real_thread(tid: i32) -> Result<Seen, Failure> {
     read_thread(Path::new("/proc"), tid).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Failure::new(
             Exit::NoInput,
@@ -148,7 +222,33 @@ fn normalised(path: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use twopool_policy::compile::{Input, Role, compile};
+
     use super::*;
+
+    /// Who reads `critical` of a real-time thread looks for a fault of the scheduler.
+    #[test]
+    fn a_thread_of_another_class_is_told_to_be_none_of_ours() {
+        let input = Input {
+            name: "p.toml".to_owned(),
+            role: Role::Policy,
+            bytes: b"version = 1\ndefault = \"critical\"\n".to_vec(),
+        };
+        let judge = Judge::of(compile(&[input], &HostNames));
+        let explanation = judge.explain(&Thread::named(b"irq/9-acpi"));
+        let text = human(&explanation, Some("SCHED_FIFO"));
+        let first = text.lines().next().expect("a line");
+        assert!(
+            first.starts_with("SCHED_FIFO: this class is not scheduled by us."),
+            "{text}"
+        );
+        assert!(!human(&explanation, None).contains("not scheduled by us"));
+        assert_eq!(
+            document(&explanation, &[], Some("SCHED_RR"))["other_class"],
+            "SCHED_RR"
+        );
+        assert_eq!(document(&explanation, &[], None).get("other_class"), None);
+    }
 
     #[test]
     fn g01_spellings_of_one_cgroup() {

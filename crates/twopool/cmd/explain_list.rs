@@ -1,162 +1,28 @@
-//! `explain --threads`: a list of threads, however long, in bounded memory.
-//!
-//! The list is walked twice: once to find what is malformed, once to explain. So a list with a
-//! malformed row explains nothing, and what standard output holds is whole or one error.
+//! `explain --threads`: a list of threads, one line or one JSON object each.
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use twopool_diag::printable;
 use twopool_policy::text::escape;
 use twopool_policy::thread::Thread;
-use twopool_policy::tsv::{Columns, TsvError};
 
 use super::explain::Judge;
+use super::thread_list::ThreadList;
 use crate::cli::Format;
 use crate::exit::{Exit, Failure};
-use crate::host::input::open_list;
 use crate::output;
-
-/// Bytes of one line; a name and a path with every byte escaped are a fraction of it.
-const MAX_LINE_BYTES: u64 = 64 << 10;
-/// Bytes of a list that comes through a pipe, which must be kept to be walked twice.
-const MAX_PIPED_BYTES: u64 = 1 << 30;
-/// Malformed rows that are named; the rest is counted.
-const MAX_NAMED: usize = 100;
 
 /// Explains every thread of a file, or of standard input.
 pub(super) fn run(file: &Path, format: Format, judge: &Judge) -> Result<Exit, Failure> {
-    let piped = file == Path::new("-");
-    let (name, mut list) = match piped {
-        true => ("<stdin>".to_owned(), keep_stdin().map_err(unreadable)?),
-        false => (file.display().to_string(), open_list(file)?),
+    let mut list = match ThreadList::open(file, format)? {
+        Ok(list) => list,
+        Err(exit) => return Ok(exit),
     };
-    if piped && list.metadata().map_err(unreadable)?.len() > MAX_PIPED_BYTES {
-        let message = format!("{name}: more than {MAX_PIPED_BYTES} bytes; use a file");
-        return malformed(&[message], format);
-    }
-    let mut wrong = Wrong::default();
-    let rows = walk(&list, |row| {
-        if let Err(error) = row {
-            wrong.note(&name, &error);
-        }
-        Ok(())
-    });
-    let rows = rows.or_else(|stop| stop.told(&name).map(|()| 0))?;
-    if wrong.count > 0 {
-        return malformed(&wrong.lines(), format);
-    }
-    list.rewind().map_err(unreadable)?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let explained = walk(&list, |row| match row {
-        Ok(thread) => line(&mut out, &thread, format, judge).map_err(Stop::Writing),
-        Err(error) => Err(Stop::Changed(format!(
-            "line {}: {}",
-            error.line, error.message
-        ))),
-    });
-    let explained = explained.and_then(|found| match found == rows {
-        true => out.flush().map_err(Stop::Writing),
-        false => Err(Stop::Changed(format!("{rows} threads became {found}"))),
-    });
-    explained.or_else(|stop| stop.told(&name))?;
+    list.each(|thread| line(&mut out, &thread, format, judge))?;
+    output::written(out.flush())?;
     Ok(Exit::Done)
-}
-
-/// Why a walk did not come to its end.
-enum Stop {
-    /// The list cannot be read.
-    Reading(io::Error),
-    /// Standard output takes no more.
-    Writing(io::Error),
-    /// The list is not what it was in the first walk.
-    Changed(String),
-}
-
-impl Stop {
-    /// As what the user is told, if anything: nobody may read our output any more.
-    fn told(self, name: &str) -> Result<(), Failure> {
-        match self {
-            Stop::Reading(error) => Err(unreadable(error)),
-            Stop::Writing(error) => output::written(Err(error)),
-            Stop::Changed(how) => {
-                let message = format!("{name} changed while it was read: {how}");
-                Err(Failure::new(Exit::NoInput, "no-input", message))
-            }
-        }
-    }
-}
-
-/// Malformed rows: the first ones, and how many there are.
-#[derive(Default)]
-struct Wrong {
-    named: Vec<String>,
-    count: usize,
-}
-
-impl Wrong {
-    fn note(&mut self, name: &str, error: &TsvError) {
-        self.count += 1;
-        if self.named.len() < MAX_NAMED {
-            let message = format!("{name}:{}: {}", error.line, error.message);
-            self.named.push(message);
-        }
-    }
-
-    fn lines(self) -> Vec<String> {
-        let more = self.count - self.named.len();
-        let more = (more > 0).then(|| format!("{more} more malformed rows"));
-        self.named.into_iter().chain(more).collect()
-    }
-}
-
-/// Gives every thread and every malformed row of a list, one by one; how many that were.
-fn walk(
-    list: &File,
-    mut each: impl FnMut(Result<Thread, TsvError>) -> Result<(), Stop>,
-) -> Result<usize, Stop> {
-    let mut reader = BufReader::new(list);
-    let (mut buffer, mut columns, mut count) = (Vec::new(), None, 0);
-    for number in 1.. {
-        let is_whole = next_line(&mut reader, &mut buffer).map_err(Stop::Reading)?;
-        let Some(columns) = &columns else {
-            match Columns::read(&buffer) {
-                Ok(read) => columns = Some(read),
-                Err(error) => return each(Err(error)).map(|()| 1),
-            }
-            continue;
-        };
-        if buffer.is_empty() {
-            break;
-        }
-        let row = match is_whole {
-            true => columns.row(number, &buffer),
-            false => Err(TsvError {
-                line: number,
-                message: format!("longer than {MAX_LINE_BYTES} bytes"),
-            }),
-        };
-        if let Some(row) = row.transpose() {
-            count += 1;
-            each(row)?;
-        }
-    }
-    Ok(count)
-}
-
-/// The next line with its end; empty: there is none. False: it was too long and is cut.
-fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
-    line.clear();
-    reader
-        .by_ref()
-        .take(MAX_LINE_BYTES)
-        .read_until(b'\n', line)?;
-    if line.len() as u64 == MAX_LINE_BYTES && line.last() != Some(&b'\n') {
-        reader.skip_until(b'\n')?;
-        return Ok(false);
-    }
-    Ok(true)
 }
 
 fn line(out: &mut impl Write, thread: &Thread, format: Format, judge: &Judge) -> io::Result<()> {
@@ -172,38 +38,5 @@ fn line(out: &mut impl Write, thread: &Thread, format: Format, judge: &Judge) ->
         printable(&name),
         printable(&process),
         printable(rule.unwrap_or("(default)"))
-    )
-}
-
-fn malformed(lines: &[String], format: Format) -> Result<Exit, Failure> {
-    for line in lines {
-        output::error_text(&format!("error: {}\n", printable(line)));
-    }
-    if format == Format::Json {
-        output::json_error("malformed-input", &lines.join("\n"))?;
-    }
-    Ok(Exit::Rejected)
-}
-
-/// Standard input in a file without a name.
-fn keep_stdin() -> io::Result<File> {
-    let path = std::env::temp_dir().join(format!("twopool-list-{}", std::process::id()));
-    let mut options = File::options();
-    let mut kept = options
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&path)?;
-    fs::remove_file(&path)?;
-    io::copy(&mut io::stdin().lock().take(MAX_PIPED_BYTES + 1), &mut kept)?;
-    kept.rewind()?;
-    Ok(kept)
-}
-
-fn unreadable(error: io::Error) -> Failure {
-    Failure::new(
-        Exit::NoInput,
-        "no-input",
-        format!("the list of threads cannot be read: {error}"),
     )
 }

@@ -6,12 +6,18 @@ pub mod explain;
 pub mod explain_code;
 mod explain_list;
 pub mod import;
+mod near;
+pub mod plan;
+mod plan_view;
 pub mod reload;
 pub mod run;
 pub mod schema;
 pub mod show;
+pub mod snapshot;
 pub mod status;
 pub mod test;
+mod test_junit;
+mod thread_list;
 pub mod threads;
 
 use std::path::PathBuf;
@@ -47,7 +53,12 @@ fn read_and_compile(location: &Location) -> Result<Compiled, Failure> {
 /// a valid one are not shown, so nothing is proved.
 fn valid_policy(global: &Global, format: Format) -> Result<Result<Compiled, Exit>, Failure> {
     let location = Location::of_argument(&global.policy, global.policy_dir.as_deref());
-    let compiled = compile_unproven(&PolicySet::read(&location)?.inputs, &HostNames);
+    valid_policy_at(&location, format)
+}
+
+/// The same for any policy.
+fn valid_policy_at(location: &Location, format: Format) -> Result<Result<Compiled, Exit>, Failure> {
+    let compiled = compile_unproven(&PolicySet::read(location)?.inputs, &HostNames);
     if compiled.is_valid() {
         return Ok(Ok(compiled));
     }

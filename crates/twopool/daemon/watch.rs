@@ -167,6 +167,9 @@ impl Places {
         if let Some(policy) = &location.policy {
             add_way(policy, &mut inner, MAX_LINKS);
         }
+        if let Some(tests) = location.tests() {
+            add_way(&tests, &mut inner, MAX_LINKS);
+        }
         if let Some(directory) = &location.drop_ins {
             add_way(&directory.join("x"), &mut inner, MAX_LINKS);
             for file in drop_in_files(directory).unwrap_or_default() {
@@ -236,6 +239,7 @@ fn signature(location: &Location) -> Vec<(PathBuf, Option<[i64; 6]>)> {
         .policy
         .iter()
         .cloned()
+        .chain(location.tests())
         .chain(drop_ins.into_iter().flatten());
     files
         .map(|path| {

@@ -1,4 +1,4 @@
-//! Reads a policy's set of files: the policy file and its drop-ins.
+//! Reads a policy's set of files: the policy file, its tests and its drop-ins.
 //!
 //! Invariant: never blocks and never reads without bound, whatever a path turns out to be: a FIFO,
 //! a device, a directory, a file that grows. A set is read as bytes; what they mean is for
@@ -18,6 +18,8 @@ use twopool_policy::limits::MAX_TEXT_BYTES;
 
 use crate::exit::{Exit, Failure};
 
+pub use super::location::Location;
+
 /// Most drop-ins of one policy; more are a mistake, not a policy.
 const MAX_DROP_INS: usize = 1024;
 
@@ -25,63 +27,13 @@ const MAX_DROP_INS: usize = 1024;
 /// judges them sees and names the limit.
 pub(super) const TOO_MUCH: usize = MAX_TEXT_BYTES + 1;
 
-/// Where a policy is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Location {
-    /// The policy file; `None`: standard input.
-    pub policy: Option<PathBuf>,
-    /// The directory of drop-ins; it need not exist.
-    pub drop_ins: Option<PathBuf>,
-}
-
-impl Location {
-    /// The policy that a PATH of the command line means.
-    pub fn of_argument(path: &Path, policy_dir: Option<&Path>) -> Self {
-        if path == Path::new("-") {
-            return Self {
-                policy: None,
-                drop_ins: policy_dir.map(Path::to_owned),
-            };
-        }
-        let policy = if path.is_dir() {
-            path.join("policy.toml")
-        } else {
-            path.to_owned()
-        };
-        let beside = policy.parent().unwrap_or(Path::new("")).join("policy.d");
-        Self {
-            drop_ins: Some(policy_dir.map_or(beside, Path::to_owned)),
-            policy: Some(policy),
-        }
-    }
-
-    /// Reads the policy file alone.
-    pub(super) fn read_policy(&self) -> Result<Input, ReadError> {
-        match &self.policy {
-            Some(path) => read_input(path, Role::Policy, TOO_MUCH),
-            None => Ok(Input {
-                name: STDIN_NAME.to_owned(),
-                role: Role::Policy,
-                bytes: read_stdin()?,
-            }),
-        }
-    }
-
-    /// The policy file's name for messages.
-    pub fn label(&self) -> String {
-        self.policy
-            .as_ref()
-            .map_or_else(|| STDIN_NAME.to_owned(), |path| path.display().to_string())
-    }
-}
-
 /// How standard input is called in diagnostics.
-const STDIN_NAME: &str = "<stdin>";
+pub(super) const STDIN_NAME: &str = "<stdin>";
 
 /// One reading of a policy's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicySet {
-    /// The policy file first, then drop-ins by name in byte order.
+    /// The policy file first, its file of tests, then drop-ins by name in byte order.
     pub inputs: Vec<Input>,
 }
 
@@ -117,12 +69,13 @@ impl From<ReadError> for Failure {
 impl PolicySet {
     /// Reads all files of a policy.
     pub fn read(location: &Location) -> Result<Self, ReadError> {
-        let policy = location.read_policy()?;
+        let mut first = vec![location.read_policy()?];
+        first.extend(location.read_tests()?);
         let drop_ins = match &location.drop_ins {
             Some(directory) => drop_in_files(directory)?,
             None => Vec::new(),
         };
-        Self::with_drop_ins(vec![policy], &drop_ins)
+        Self::with_drop_ins(first, &drop_ins)
     }
 
     /// Reads drop-ins behind what was read before.
@@ -184,7 +137,7 @@ pub(super) fn read_stdin() -> Result<Vec<u8>, ReadError> {
     })
 }
 
-fn read_input(path: &Path, role: Role, most: usize) -> Result<Input, ReadError> {
+pub(super) fn read_input(path: &Path, role: Role, most: usize) -> Result<Input, ReadError> {
     Ok(Input {
         name: path.display().to_string(),
         role,
@@ -300,6 +253,32 @@ mod tests {
         let location = Location::of_argument(directory.path(), None);
         let set = PolicySet::read(&location).expect("readable");
         assert_eq!(names(&set), ["policy.toml", "10-a.toml", "90-z.toml"]);
+    }
+
+    #[test]
+    fn the_tests_of_a_policy_are_in_the_file_that_has_its_name() {
+        let directory = files(&[("a.toml", "p"), ("a.test.toml", "t"), ("b.test.toml", "t")]);
+        let read = |name: &str| {
+            let location = Location::of_argument(&directory.path().join(name), None);
+            let set = PolicySet::read(&location).expect("readable");
+            let names = names(&set).join(" ");
+            (
+                names,
+                set.inputs
+                    .iter()
+                    .map(|input| input.role)
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let expected = (
+            "a.toml a.test.toml".to_owned(),
+            vec![Role::Policy, Role::Tests],
+        );
+        assert_eq!(read("a.toml"), expected);
+        assert_eq!(
+            read("a.test.toml"),
+            ("a.test.toml".to_owned(), vec![Role::Policy])
+        );
     }
 
     #[test]

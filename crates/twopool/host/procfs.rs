@@ -17,9 +17,26 @@ const PF_KTHREAD: u64 = 0x0020_0000;
 /// `SCHED_BATCH` and `SCHED_IDLE` of the kernel's user interface.
 const SCHED_BATCH: u64 = 3;
 const SCHED_IDLE: u64 = 5;
+/// The policies of the classes above ours, likewise.
+const OTHER_CLASSES: [(u64, &str); 3] = [(1, "SCHED_FIFO"), (2, "SCHED_RR"), (6, "SCHED_DEADLINE")];
+
+/// Bytes of a command line that are of interest; it may be megabytes long.
+const MOST_COMMAND_LINE: usize = 4096;
+
+/// A thread and whether it is ours to schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// As rules see it.
+    pub thread: Thread,
+    /// Its class if the kernel runs that before ours: `SCHED_FIFO`, `SCHED_RR`, `SCHED_DEADLINE`.
+    pub other_class: Option<&'static str>,
+    /// What its process was started with or has put there, with blanks between the words. Empty for
+    /// a kernel thread, and where it cannot be read.
+    pub command_line: Vec<u8>,
+}
 
 /// Reads a thread; an error of kind `NotFound` if it does not exist (any more).
-pub fn read_thread(proc_root: &Path, tid: i32) -> io::Result<Thread> {
+pub fn read_thread(proc_root: &Path, tid: i32) -> io::Result<Seen> {
     // A zero or negative number is no thread, but "/proc/0" must not be asked for to know it.
     if tid <= 0 {
         return Err(io::ErrorKind::NotFound.into());
@@ -36,7 +53,7 @@ pub fn read_thread(proc_root: &Path, tid: i32) -> io::Result<Thread> {
             kernel_name(&fs::read(leader).map_err(vanished)?, stat.kthread)
         }
     };
-    Ok(Thread {
+    let thread = Thread {
         tid: Some(tid),
         thread,
         process,
@@ -48,7 +65,25 @@ pub fn read_thread(proc_root: &Path, tid: i32) -> io::Result<Thread> {
         leader: ids.tgid == tid,
         sched: stat.sched,
         hint: 0,
+    };
+    Ok(Seen {
+        thread,
+        other_class: stat.other_class,
+        command_line: command_line(fs::read(directory.join("cmdline")).unwrap_or_default()),
     })
+}
+
+/// Words end with NUL; a title that was put in their place may be followed by many.
+fn command_line(mut text: Vec<u8>) -> Vec<u8> {
+    let end = text
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |at| at + 1);
+    text.truncate(end.min(MOST_COMMAND_LINE));
+    text.iter_mut()
+        .filter(|byte| **byte == 0)
+        .for_each(|byte| *byte = b' ');
+    text
 }
 
 /// A thread that ends while it is read gives ESRCH where one that never was gives ENOENT.
@@ -74,6 +109,7 @@ struct Stat {
     nice: i8,
     kthread: bool,
     sched: Sched,
+    other_class: Option<&'static str>,
 }
 
 impl Stat {
@@ -83,14 +119,18 @@ impl Stat {
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         // proc(5) numbers fields from 1 and the first one after the name is 3.
         let field = |number: usize| fields.get(number - 3).copied();
+        let policy = field(41)?.parse().ok()?;
         Some(Stat {
             kthread: field(9)?.parse::<u64>().ok()? & PF_KTHREAD != 0,
             nice: field(19)?.parse().ok()?,
-            sched: match field(41)?.parse().ok()? {
+            sched: match policy {
                 SCHED_BATCH => Sched::Batch,
                 SCHED_IDLE => Sched::Idle,
                 _ => Sched::Normal,
             },
+            other_class: OTHER_CLASSES
+                .iter()
+                .find_map(|(number, name)| (*number == policy).then_some(*name)),
         })
     }
 }
@@ -161,7 +201,8 @@ mod tests {
             Stat {
                 nice: -5,
                 kthread: false,
-                sched: Sched::Batch
+                sched: Sched::Batch,
+                other_class: None,
             }
         );
     }
@@ -178,6 +219,20 @@ mod tests {
             Stat::parse(&stat("a", 0, 0, 5)).expect("parsed").sched,
             Sched::Idle
         );
+    }
+
+    #[test]
+    fn the_classes_above_ours_are_named() {
+        let class = |policy| {
+            Stat::parse(&stat("a", 0, 0, policy))
+                .expect("parsed")
+                .other_class
+        };
+        assert_eq!(
+            [1, 2, 6].map(class),
+            ["SCHED_FIFO", "SCHED_RR", "SCHED_DEADLINE"].map(Some)
+        );
+        assert_eq!([0, 3, 5, 7].map(class), [None; 4]);
     }
 
     #[test]
@@ -226,6 +281,18 @@ mod tests {
     }
 
     #[test]
+    fn t09_a_command_line_is_shown_without_what_fills_it_up() {
+        let of = |text: &[u8]| command_line(text.to_vec());
+        assert_eq!(of(b"a\0-b c\0"), b"a -b c");
+        assert_eq!(
+            of(b"nginx: worker process\0\0\0\0"),
+            b"nginx: worker process"
+        );
+        assert_eq!(of(b""), b"");
+        assert_eq!(of(&[b'x'; 9000]).len(), MOST_COMMAND_LINE);
+    }
+
+    #[test]
     fn e01_no_thread_is_not_found() {
         for tid in [0, -1, i32::MAX] {
             assert_eq!(
@@ -240,7 +307,8 @@ mod tests {
     #[test]
     fn this_thread_is_found_with_its_leader() {
         let tid = rustix::thread::gettid().as_raw_nonzero().get();
-        let thread = read_thread(Path::new("/proc"), tid).expect("this very thread");
+        let seen = read_thread(Path::new("/proc"), tid).expect("this very thread");
+        let thread = seen.thread;
         assert_eq!(thread.tid, Some(tid));
         assert_eq!(thread.leader, tid == std::process::id() as i32);
         assert!(!thread.kthread);

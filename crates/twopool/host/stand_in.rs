@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use twopool_policy::compile::{Input, Role};
-use twopool_policy::dropins::is_dropin;
+use twopool_policy::dropins::{is_dropin, policy_name};
 
 use super::input::{self, Location, PolicySet, ReadError};
 use crate::exit::{Exit, Failure};
@@ -60,6 +60,8 @@ impl StandIn {
                 policy: Some(parent(folder).join("policy.toml")),
                 drop_ins: Some(folder.to_owned()),
             }
+        } else if let Some(location) = tested_by(destination, &configured, policy_dir) {
+            return Ok(of(location, Role::Tests));
         } else {
             // Not `of_argument`: the destination is a file, also where a directory has its name.
             let beside = folder.join("policy.d");
@@ -93,8 +95,11 @@ impl StandIn {
             },
         };
         let mut first = vec![candidate];
-        if self.role == Role::DropIn {
+        if self.role != Role::Policy {
             first.insert(0, self.location.read_policy()?);
+        }
+        if self.role != Role::Tests {
+            first.extend(self.location.read_tests()?);
         }
         let mut drop_ins = match &self.location.drop_ins {
             Some(directory) => input::drop_in_files(directory)?,
@@ -116,7 +121,7 @@ impl StandIn {
         let candidate = self.candidate.display();
         match self.role {
             Role::Policy => format!("{} as {}", candidate, self.destination.display()),
-            Role::DropIn => format!(
+            Role::DropIn | Role::Tests => format!(
                 "{} with {} as {}",
                 self.location.label(),
                 candidate,
@@ -124,6 +129,17 @@ impl StandIn {
             ),
         }
     }
+}
+
+/// The policy that a file of tests is about, if there is one beside it.
+fn tested_by(tests: &Path, configured: &Location, policy_dir: Option<&Path>) -> Option<Location> {
+    let name = policy_name(file_name(tests)?)?;
+    let policy = parent(tests).join(OsStr::from_bytes(&name));
+    let location = match &configured.policy {
+        Some(path) if is_same(path, &policy) => configured.clone(),
+        _ => Location::of_argument(&policy, policy_dir),
+    };
+    policy.is_file().then_some(location)
 }
 
 /// Whether two paths name one file, which need not exist.

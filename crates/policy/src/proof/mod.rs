@@ -26,7 +26,7 @@ pub use diff::{Difference, Differences, Outcome, diff};
 pub use overlaps::{Overlap, Overlaps, overlaps};
 pub use possible::is_possible;
 pub use reach::{Dead, Reach, Verdict, Why, reach};
-pub use report::{OverlapView, Report, RuleReport};
+pub use report::{OverlapView, Report, RuleReport, difference_text};
 
 pub(crate) use findings::findings;
 

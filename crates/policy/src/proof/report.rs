@@ -177,6 +177,23 @@ fn rule(policy: &Policy, index: usize, verdict: &Verdict) -> RuleReport {
 /// A thread as the options of `explain` that describe it, without those that have their defaults.
 /// Users and groups that this host does not know are given by name.
 pub fn thread_text(policy: &Policy, thread: &Thread) -> String {
+    words(&policy.unknown_users, &policy.unknown_groups, thread)
+}
+
+/// The same for a thread that distinguishes two policies, see `diff`.
+pub fn difference_text(old: &Policy, new: &Policy, thread: &Thread) -> String {
+    let users = common_names(&old.unknown_users, &new.unknown_users);
+    let groups = common_names(&old.unknown_groups, &new.unknown_groups);
+    words(&users, &groups, thread)
+}
+
+/// Names by the numbers that they have over both policies.
+fn common_names(old: &[String], new: &[String]) -> Vec<String> {
+    let added = new.iter().filter(|name| !old.contains(name));
+    old.iter().chain(added).cloned().collect()
+}
+
+fn words(users: &[String], groups: &[String], thread: &Thread) -> String {
     let view = ThreadView::of(thread);
     let plain = Thread::named(&thread.thread);
     let mut words = vec![format!("--thread {}", bytes(&thread.thread))];
@@ -187,8 +204,8 @@ pub fn thread_text(policy: &Policy, thread: &Thread) -> String {
         words.push(format!("--cgroup {}", bytes(&thread.cgroup)));
     }
     for (option, id, names) in [
-        ("--user", thread.user, &policy.unknown_users),
-        ("--group", thread.group, &policy.unknown_groups),
+        ("--user", thread.user, users),
+        ("--group", thread.group, groups),
     ] {
         let unknown = id.checked_sub(UNKNOWN_ID_BASE).map(|index| index as usize);
         match unknown.and_then(|index| names.get(index)) {

@@ -227,3 +227,24 @@ fn what_check_proves_is_in_the_verdict_also_of_a_policy_that_is_in_force() {
         assert_eq!(check["diagnostics"][0]["code"], "duplicate-rule", "{check}");
     }
 }
+
+/// Tests that only `check` ran would guard nothing: whoever edits them expects the next reload to
+/// be held to them.
+#[test]
+fn tests_beside_the_policy_are_run_at_every_reload() {
+    let running = Running::start();
+    let tests = running.conf().join("policy.test.toml");
+    let test =
+        |pool: &str| format!("[[test]]\nthread = \"new\"\nexpect = {{ pool = \"{pool}\" }}\n");
+    fs::write(&tests, test("background")).expect("written");
+    fs::write(running.policy(), text("new")).expect("written");
+    let verdict = running.reload();
+    assert_eq!(
+        (verdict.result, verdict.epoch),
+        (Some(ReloadResult::Rejected), 1)
+    );
+    assert!(verdict.text.contains("failed-test"), "{}", verdict.text);
+    // The policy stays as it is, its tests alone change: that is noticed too.
+    fs::write(&tests, test("critical")).expect("written");
+    assert_eq!(running.kernel.wait_for("new"), 2);
+}
