@@ -22,7 +22,7 @@ static void insert_into(struct task_struct *p, struct task_ctx *t, u32 queue, u6
 	u64 key = queue_vtime(p, t, queue);
 
 	queue_enter(t, queue);
-	queue_reach(queue_at(queue), key);
+	queue_reach(queue_at(queue), key, t->class.slice_ns);
 	k_insert_vtime(p, DSQ_BASE + (u64)queue, t->class.slice_ns, key, enq_flags);
 }
 

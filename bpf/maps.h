@@ -67,7 +67,8 @@ struct queue {
 	u64 furthest;			/* the highest key that was put in */
 	u64 lap_start_ns;		/* see queue_lap() */
 	u64 lap_end;			/* `furthest` when the lap began */
-	u64 pad[2];			/* a cache line each: they are hot on different CPUs */
+	u64 longest_ns;			/* longest slice of who came in this lap */
+	u64 pad[1];			/* a cache line each: they are hot on different CPUs */
 };
 
 struct queue queues[NR_QUEUES];

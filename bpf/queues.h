@@ -27,9 +27,6 @@
  * the order in which weights put threads: where a round of all of them takes a lap, weights are lost. */
 #define LAP_NS (2000 * NSEC_PER_MSEC)
 
-/* The policy language allows no longer slice. */
-#define LONGEST_SLICE_NS (1000 * NSEC_PER_MSEC)
-
 /* Virtual time per nanosecond of a thread of neutral weight (nice 0, rule weight 100). */
 #define NEUTRAL_WEIGHT (100 * 100)
 
@@ -105,8 +102,10 @@ static u64 queue_vtime(struct task_struct *p, struct task_ctx *t, u32 index)
 
 /* Inserts race, and of two keys the lower one must not hide the higher: who has it would wait for
  * ever. Five threads at once on one queue are left to the next insert. */
-static void queue_reach(struct queue *q, u64 key)
+static void queue_reach(struct queue *q, u64 key, u64 slice_ns)
 {
+	if (slice_ns > q->longest_ns)
+		q->longest_ns = slice_ns; /* a race is mended by the thread's next insert */
 	for (u32 tries = 0; tries < 4; tries++) {
 		u64 seen = q->furthest;
 
@@ -116,18 +115,22 @@ static void queue_reach(struct queue *q, u64 key)
 }
 
 /* Ends a lap that is over. Who stood in the queue when it began has run by now, or is passed: virtual
- * time goes on behind all of them, and whoever comes from now on stands behind them too. That costs
- * the others at most the order of one round, since among threads that are served virtual times are
- * a slice apart. */
+ * time goes on behind all of them. So far behind that whoever comes from now on stands behind them
+ * too, though a sleeper comes up to a slice before virtual time; else a heavy thread with a long
+ * slice would pass them for as long as that slice lasts in its time. That costs the others at most
+ * the order of one round, since among threads that are served virtual times are a slice apart. */
 static void queue_lap(struct queue *q, u64 now)
 {
 	u64 began = q->lap_start_ns;
+	u64 behind_all;
 
 	if ((s64)(now - began) < (s64)LAP_NS || k_cmpxchg(&q->lap_start_ns, began, now) != began)
 		return;
-	if ((s64)(q->lap_end - q->vtime_now) > 0)
-		q->vtime_now = q->lap_end + LONGEST_SLICE_NS;
+	behind_all = q->lap_end + q->longest_ns;
+	if ((s64)(behind_all - q->vtime_now) > 0)
+		q->vtime_now = behind_all;
 	q->lap_end = q->furthest;
+	q->longest_ns = 0;
 }
 
 /* Counts a thread in, before it is inserted. Its wait has begun. */

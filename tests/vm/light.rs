@@ -40,6 +40,12 @@ pub const TESTS: &[Test] = &[
         limit_s: 300,
         run: those_who_come_after_it_do_not_pass_it,
     },
+    Test {
+        name: "light::many_beside_the_heaviest_with_the_longest_slices",
+        cpus: 2,
+        limit_s: 300,
+        run: many_beside_the_heaviest_with_the_longest_slices,
+    },
 ];
 
 /// Two laps of a queue are 4 s, then everybody who stands in it has one turn. The rest is for an
@@ -65,6 +71,11 @@ name = "light"
 pool = "background"
 thread = "light-*"
 weight = {weight}
+[[rule]]
+name = "heaviest"
+pool = "background"
+thread = "heaviest-*"
+weight = 10000
 "#
     )
 }
@@ -136,4 +147,24 @@ fn those_who_come_after_it_do_not_pass_it() {
     light.assert_progress();
     let _many = spinners("late-", 60);
     watch(&light, &standing);
+}
+
+/// A second of virtual time is 100 s of a heavy thread's: it must not be what it comes back with.
+fn many_beside_the_heaviest_with_the_longest_slices() {
+    let _daemon = Daemon::start(&policy("1s", 100));
+    let standing = Standing::now();
+    let lights = spinners("light-", 12);
+    let _heaviest = spinners("heaviest-", 12);
+    wait_for_pool(lights[0].tid(), "background");
+    let mut progress: Vec<Progress<'_>> = lights.iter().map(Progress::of).collect();
+    let begin = Instant::now();
+    while begin.elapsed() < WINDOW {
+        progress.iter_mut().for_each(Progress::look);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    progress.iter_mut().for_each(Progress::look);
+    for progress in &progress {
+        progress.assert_steady("a light thread", LONGEST_PAUSE);
+    }
+    standing.assert_unbroken();
 }
