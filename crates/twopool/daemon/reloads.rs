@@ -115,6 +115,8 @@ impl Daemon {
             }
         }
         match outcome {
+            // What status says of the files is no longer so.
+            Outcome::Seen if self.policies.is_unread() => self.load(None),
             Outcome::Seen => self.settled(None, None, String::new()),
             Outcome::Unfinished { message } => self.unfinished(message),
             Outcome::Rejected { hash, report } => self.rejected(hash, report),
@@ -127,6 +129,7 @@ impl Daemon {
         let asked = !self.reloading.waiting.is_empty();
         if self.trouble.note(Instant::now()) || asked {
             warn!("{message}; the policy in force stays");
+            self.policies.unread(&message, clock::now());
         }
         self.retry_at = Some(Instant::now() + RETRY);
         self.settled(
@@ -201,11 +204,13 @@ impl Daemon {
         match result {
             Ok(()) => self.applied(candidate),
             Err(error) => {
-                error!(%error, "the kernel did not take the policy; the one in force stays");
+                let message = format!("the kernel did not take the policy: {error}");
+                error!("{message}; the one in force stays");
+                self.policies.fail("load-failed", &message, clock::now());
                 self.settled(
                     Some(ReloadResult::Rejected),
                     None,
-                    format!("error: the kernel did not take the policy: {error}\n"),
+                    format!("error: {message}\n"),
                 );
             }
         }

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use twopool_telemetry::{LastReload, ReloadResult};
 
 use super::reload::Candidate;
@@ -37,6 +38,8 @@ pub struct Policies {
     /// A set that was rejected, or ejected: not tried again until it changes or somebody asks.
     refused_hash: Option<String>,
     last_reload: Option<LastReload>,
+    /// `last_reload` tells of files that could not be read, and may be as they were soon.
+    unread: bool,
     next_epoch: u32,
     names: VecDeque<(u32, Vec<String>)>,
 }
@@ -55,6 +58,7 @@ impl Policies {
             fallback: None,
             refused_hash: None,
             last_reload: None,
+            unread: false,
             next_epoch: 2,
             names,
         }
@@ -98,38 +102,47 @@ impl Policies {
     }
 
     /// A set was read and is not valid.
-    pub fn reject(&mut self, hash: String, diagnostics: Vec<serde_json::Value>, at: String) {
+    pub fn reject(&mut self, hash: String, diagnostics: Vec<Value>, at: String) {
         self.refused_hash = Some(hash);
-        self.last_reload = Some(LastReload {
-            result: ReloadResult::Rejected,
-            at,
-            diagnostics,
+        self.tried(ReloadResult::Rejected, at, diagnostics);
+    }
+
+    /// There is no complete set, and it lasts: who asks for the state must see that the policy in force
+    /// is not what is on disk.
+    pub fn unread(&mut self, message: &str, at: String) {
+        self.fail("no-input", message, at);
+        self.unread = true;
+    }
+
+    /// A policy could not be put in force, though it is valid; `code` as in a document of a failure.
+    pub fn fail(&mut self, code: &str, message: &str, at: String) {
+        let finding = json!({
+            "severity": "error", "code": code, "summary": message, "detail": "", "range": null,
+            "related": [],
         });
+        self.tried(ReloadResult::Rejected, at, vec![finding]);
+    }
+
+    /// Whether `last_reload` is out of date as soon as the files can be read.
+    pub fn is_unread(&self) -> bool {
+        self.unread
     }
 
     /// A valid set that needs no change. What was refused before is gone from the disk.
-    pub fn keep(&mut self, diagnostics: Vec<serde_json::Value>, at: String) {
+    pub fn keep(&mut self, diagnostics: Vec<Value>, at: String) {
         self.refused_hash = None;
-        self.last_reload = Some(LastReload {
-            result: ReloadResult::Unchanged,
-            at,
-            diagnostics,
-        });
+        self.tried(ReloadResult::Unchanged, at, diagnostics);
     }
 
     /// A candidate was published under its image's epoch.
     pub fn apply(&mut self, candidate: Candidate, at: String, now: Instant) {
         let diagnostics = candidate.report.diagnostics();
         self.enact(candidate, at.clone(), Some(now));
-        self.last_reload = Some(LastReload {
-            result: ReloadResult::Applied,
-            at,
-            diagnostics,
-        });
+        self.tried(ReloadResult::Applied, at, diagnostics);
     }
 
     /// All findings of the last reload, where loading had given some of them.
-    pub fn found(&mut self, diagnostics: Vec<serde_json::Value>) {
+    pub fn found(&mut self, diagnostics: Vec<Value>) {
         use ReloadResult::{Applied, Unchanged};
         if let Some(last) = &mut self.last_reload
             && matches!(last.result, Applied | Unchanged)
@@ -151,11 +164,7 @@ impl Policies {
         let refused = self.refused_hash.clone();
         self.enact(candidate, at.clone(), None);
         self.refused_hash = refused;
-        self.last_reload = Some(LastReload {
-            result: ReloadResult::RolledBack,
-            at,
-            diagnostics: Vec::new(),
-        });
+        self.tried(ReloadResult::RolledBack, at, Vec::new());
     }
 
     /// The name of a rule of a recent policy; slots count from 1.
@@ -164,6 +173,15 @@ impl Policies {
         names
             .get(usize::from(slot).checked_sub(1)?)
             .map(String::as_str)
+    }
+
+    fn tried(&mut self, result: ReloadResult, at: String, diagnostics: Vec<Value>) {
+        self.unread = false;
+        self.last_reload = Some(LastReload {
+            result,
+            at,
+            diagnostics,
+        });
     }
 
     fn enact(&mut self, candidate: Candidate, loaded_at: String, probation_from: Option<Instant>) {

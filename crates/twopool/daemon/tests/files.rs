@@ -79,6 +79,32 @@ fn l03_an_empty_file_never_changes_the_policy() {
     assert_eq!(running.kernel.wait_for("written"), 2);
 }
 
+/// Else the old policy runs for days, and only a line of the log knows.
+#[test]
+fn l05_a_policy_that_is_missing_or_empty_is_told_until_it_is_back() {
+    let running = Running::start();
+    let result = |status: &Status| status.last_reload.as_ref().map(|last| last.result);
+    for message in ["is empty", "no such file"] {
+        match message {
+            "is empty" => fs::write(running.policy(), "").expect("truncated"),
+            _ => fs::remove_file(running.policy()).expect("removed"),
+        }
+        // Nobody asks for a reload: it lasts, so it is told.
+        let status = running.wait_for_status(|status| {
+            status.last_reload.as_ref().is_some_and(|last| {
+                let summary = last.diagnostics.first().map(|found| &found["summary"]);
+                let summary = summary.and_then(|summary| summary.as_str());
+                summary.is_some_and(|summary| summary.contains(message))
+            })
+        });
+        assert_eq!(result(&status), Some(ReloadResult::Rejected));
+        assert_eq!(status.policy.epoch, 1);
+        save_by_rename(&running.policy(), &text("first"));
+        running.wait_for_status(|status| result(status) == Some(ReloadResult::Unchanged));
+    }
+    assert_eq!(running.kernel.count(), 1);
+}
+
 #[test]
 fn l05_bad_policies_change_nothing_and_the_next_good_one_applies() {
     let running = Running::start();
