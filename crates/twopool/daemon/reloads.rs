@@ -115,9 +115,10 @@ impl Daemon {
             }
         }
         match outcome {
-            // What status says of the files is no longer so.
-            Outcome::Seen if self.policies.is_unread() => self.load(None),
-            Outcome::Seen => self.settled(None, None, String::new()),
+            Outcome::Seen => {
+                self.policies.as_before();
+                self.settled(None, None, String::new());
+            }
             Outcome::Unfinished { message } => self.unfinished(message),
             Outcome::Rejected { hash, report } => self.rejected(hash, report),
             Outcome::Valid(candidate) => self.valid(*candidate),
@@ -129,7 +130,7 @@ impl Daemon {
         let asked = !self.reloading.waiting.is_empty();
         if self.trouble.note(Instant::now()) || asked {
             warn!("{message}; the policy in force stays");
-            self.policies.unread(&message, clock::now());
+            self.policies.fail("no-input", &message, clock::now());
         }
         self.retry_at = Some(Instant::now() + RETRY);
         self.settled(

@@ -38,8 +38,9 @@ pub struct Policies {
     /// A set that was rejected, or ejected: not tried again until it changes or somebody asks.
     refused_hash: Option<String>,
     last_reload: Option<LastReload>,
-    /// `last_reload` tells of files that could not be read, and may be as they were soon.
-    unread: bool,
+    /// What `last_reload` was before it told of a failure that is over as soon as the set that was seen
+    /// last is on the disk again.
+    before_failure: Option<Option<LastReload>>,
     next_epoch: u32,
     names: VecDeque<(u32, Vec<String>)>,
 }
@@ -58,7 +59,7 @@ impl Policies {
             fallback: None,
             refused_hash: None,
             last_reload: None,
-            unread: false,
+            before_failure: None,
             next_epoch: 2,
             names,
         }
@@ -107,25 +108,25 @@ impl Policies {
         self.tried(ReloadResult::Rejected, at, diagnostics);
     }
 
-    /// There is no complete set, and it lasts: who asks for the state must see that the policy in force
-    /// is not what is on disk.
-    pub fn unread(&mut self, message: &str, at: String) {
-        self.fail("no-input", message, at);
-        self.unread = true;
-    }
-
-    /// A policy could not be put in force, though it is valid; `code` as in a document of a failure.
+    /// There is no complete set, and it lasts, or the kernel did not take a valid one: who asks for the
+    /// state must see that the policy in force is not what is on disk. `code` as in a document of a
+    /// failure.
     pub fn fail(&mut self, code: &str, message: &str, at: String) {
+        let before = self.before_failure.take();
+        let before = before.unwrap_or_else(|| self.last_reload.clone());
         let finding = json!({
             "severity": "error", "code": code, "summary": message, "detail": "", "range": null,
             "related": [],
         });
         self.tried(ReloadResult::Rejected, at, vec![finding]);
+        self.before_failure = Some(before);
     }
 
-    /// Whether `last_reload` is out of date as soon as the files can be read.
-    pub fn is_unread(&self) -> bool {
-        self.unread
+    /// The set that was seen last is on the disk: a failure since then is over.
+    pub fn as_before(&mut self) {
+        if let Some(before) = self.before_failure.take() {
+            self.last_reload = before;
+        }
     }
 
     /// A valid set that needs no change. What was refused before is gone from the disk.
@@ -176,7 +177,7 @@ impl Policies {
     }
 
     fn tried(&mut self, result: ReloadResult, at: String, diagnostics: Vec<Value>) {
-        self.unread = false;
+        self.before_failure = None;
         self.last_reload = Some(LastReload {
             result,
             at,
@@ -292,6 +293,22 @@ mod tests {
             ReloadResult::RolledBack
         );
         assert!(policies.take_fallback(now).is_none());
+    }
+
+    /// Else a set that the kernel ejected would come back with the file that held it.
+    #[test]
+    fn a_failure_that_is_over_leaves_what_was_refused_refused() {
+        let (mut policies, now) = (policies(), Instant::now());
+        applied(&mut policies, "b", now);
+        let before = policies.take_fallback(now).expect("on probation");
+        policies.roll_back(before, "T3".into());
+        let result = |policies: &Policies| policies.last_reload().expect("tried").result;
+        policies.fail("no-input", "gone", "T4".into());
+        policies.fail("no-input", "still gone", "T5".into());
+        assert_eq!(result(&policies), ReloadResult::Rejected);
+        policies.as_before();
+        assert_eq!(result(&policies), ReloadResult::RolledBack);
+        assert_eq!(policies.seen_hash(), candidate("b").hash);
     }
 
     #[test]
