@@ -6,7 +6,7 @@
 use crate::Test;
 use crate::actor::{set_nice, set_sched};
 use crate::cpu::{Progress, Standing, spinners, tids};
-use crate::guest::{Daemon, Work, Worker, wait_for_pool};
+use crate::guest::{Daemon, Worker, wait_for_pool};
 use std::time::{Duration, Instant};
 
 pub const TESTS: &[Test] = &[
@@ -80,82 +80,8 @@ weight = 10000
     )
 }
 
-fn watch(light: &Worker, standing: &Standing) {
-    let mut progress = Progress::of(light);
-    let begin = Instant::now();
-    while begin.elapsed() < WINDOW {
-        progress.look();
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    progress.look();
-    progress.assert_steady("the light thread", LONGEST_PAUSE);
-    standing.assert_unbroken();
-}
-
-fn light_thread() -> Worker {
-    let light = Worker::start("light-0", Work::Spin);
-    wait_for_pool(light.tid(), "background");
-    light
-}
-
-fn nice_19_among_fifty() {
-    let _daemon = Daemon::start(&policy("20ms", 100));
-    let standing = Standing::now();
-    let _hogs = spinners("hog-", 50);
-    let light = light_thread();
-    set_nice(light.tid(), 19);
-    watch(&light, &standing);
-}
-
-fn sched_idle_among_long_slices() {
-    let _daemon = Daemon::start(&policy("100ms", 100));
-    let standing = Standing::now();
-    let _hogs = spinners("hog-", 40);
-    let light = light_thread();
-    set_sched(light.tid(), libc::SCHED_IDLE);
-    watch(&light, &standing);
-}
-
-fn the_least_weight_that_can_be_had() {
-    let _daemon = Daemon::start(&policy("20ms", 1));
-    let standing = Standing::now();
-    let _hogs = spinners("hog-", 6);
-    let light = light_thread();
-    set_nice(light.tid(), 19);
-    watch(&light, &standing);
-}
-
-/// It is of neutral weight, and light beside them.
-fn nice_0_among_nice_minus_20() {
-    let _daemon = Daemon::start(&policy("20ms", 100));
-    let standing = Standing::now();
-    let hogs = spinners("hog-", 50);
-    let light = light_thread();
-    for tid in tids(&hogs) {
-        set_nice(tid, -20);
-    }
-    watch(&light, &standing);
-}
-
-/// It takes its place while there is little to do; then many come, and virtual time slows down.
-fn those_who_come_after_it_do_not_pass_it() {
-    let _daemon = Daemon::start(&policy("20ms", 1));
-    let standing = Standing::now();
-    let _few = spinners("hog-", 2);
-    let light = light_thread();
-    set_nice(light.tid(), 19);
-    light.assert_progress();
-    let _many = spinners("late-", 60);
-    watch(&light, &standing);
-}
-
-/// A second of virtual time is 100 s of a heavy thread's: it must not be what it comes back with.
-fn many_beside_the_heaviest_with_the_longest_slices() {
-    let _daemon = Daemon::start(&policy("1s", 100));
-    let standing = Standing::now();
-    let lights = spinners("light-", 12);
-    let _heaviest = spinners("heaviest-", 12);
-    wait_for_pool(lights[0].tid(), "background");
+/// That each of them runs again and again, for longer than the bound.
+fn watch(lights: &[Worker], standing: &Standing) {
     let mut progress: Vec<Progress<'_>> = lights.iter().map(Progress::of).collect();
     let begin = Instant::now();
     while begin.elapsed() < WINDOW {
@@ -167,4 +93,68 @@ fn many_beside_the_heaviest_with_the_longest_slices() {
         progress.assert_steady("a light thread", LONGEST_PAUSE);
     }
     standing.assert_unbroken();
+}
+
+/// So many of them, in the pool that is looked at.
+fn light_threads(count: usize) -> Vec<Worker> {
+    let lights = spinners("light-", count);
+    wait_for_pool(lights[0].tid(), "background");
+    lights
+}
+
+/// One light thread, made so by `lighten`, among so many others.
+fn one_among(hogs: usize, policy: &str, lighten: fn(u32)) {
+    let _daemon = Daemon::start(policy);
+    let standing = Standing::now();
+    let _hogs = spinners("hog-", hogs);
+    let light = light_threads(1);
+    lighten(light[0].tid());
+    watch(&light, &standing);
+}
+
+fn nice_19_among_fifty() {
+    one_among(50, &policy("20ms", 100), |tid| set_nice(tid, 19));
+}
+
+fn sched_idle_among_long_slices() {
+    one_among(40, &policy("100ms", 100), |tid| {
+        set_sched(tid, libc::SCHED_IDLE);
+    });
+}
+
+fn the_least_weight_that_can_be_had() {
+    one_among(6, &policy("20ms", 1), |tid| set_nice(tid, 19));
+}
+
+/// It is of neutral weight, and light beside them.
+fn nice_0_among_nice_minus_20() {
+    let _daemon = Daemon::start(&policy("20ms", 100));
+    let standing = Standing::now();
+    let hogs = spinners("hog-", 50);
+    let light = light_threads(1);
+    for tid in tids(&hogs) {
+        set_nice(tid, -20);
+    }
+    watch(&light, &standing);
+}
+
+/// It takes its place while there is little to do; then many come, and virtual time slows down.
+fn those_who_come_after_it_do_not_pass_it() {
+    let _daemon = Daemon::start(&policy("20ms", 1));
+    let standing = Standing::now();
+    let _few = spinners("hog-", 2);
+    let light = light_threads(1);
+    set_nice(light[0].tid(), 19);
+    light[0].assert_progress();
+    let _many = spinners("late-", 60);
+    watch(&light, &standing);
+}
+
+/// A second of virtual time is 100 s of a heavy thread's: it must not be what it comes back with.
+fn many_beside_the_heaviest_with_the_longest_slices() {
+    let _daemon = Daemon::start(&policy("1s", 100));
+    let standing = Standing::now();
+    let lights = light_threads(12);
+    let _heaviest = spinners("heaviest-", 12);
+    watch(&lights, &standing);
 }

@@ -21,12 +21,9 @@ impl NaiveRegexes {
     /// Compiles every regex of a policy. Panics on one that `resolve` would have refused.
     pub fn new(policy: &Policy) -> Self {
         let mut by_text = HashMap::new();
-        let conditions = policy
-            .rules
-            .iter()
-            .flat_map(|r| std::iter::once(&r.all).chain(&r.any).chain(&r.not));
-        for pattern in conditions
-            .flat_map(patterns_in)
+        let tables = policy.rules.iter().flat_map(Rule::tables);
+        for pattern in tables
+            .flat_map(|table| table.names().chain(table.patterns("cgroup")))
             .filter(|p| p.kind == PatternKind::Regex)
         {
             by_text
@@ -35,17 +32,6 @@ impl NaiveRegexes {
         }
         Self { by_text }
     }
-}
-
-fn patterns_in(conditions: &Conditions) -> Vec<&Pattern> {
-    let names = conditions
-        .thread
-        .iter()
-        .chain(&conditions.process)
-        .flat_map(|c| &c.patterns);
-    names
-        .chain(conditions.cgroup.iter().flat_map(|c| &c.patterns))
-        .collect()
 }
 
 /// The newline ends a comment that `(?x)` may have left open; it is whitespace there. Where it is

@@ -156,6 +156,18 @@ pub struct Rule {
     pub at: At,
 }
 
+impl Rule {
+    /// All its tables of conditions.
+    pub fn tables(&self) -> impl Iterator<Item = &Conditions> + Clone {
+        self.tables_to_meet().chain(&self.not)
+    }
+
+    /// Without `not`.
+    pub fn tables_to_meet(&self) -> impl Iterator<Item = &Conditions> + Clone {
+        std::iter::once(&self.all).chain(&self.any)
+    }
+}
+
 /// Conditions that all must hold; an absent one holds always.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conditions {
@@ -191,6 +203,13 @@ impl Conditions {
             _ => unreachable!("`{key}` has no patterns"),
         };
         patterns.map_or(&[], Vec::as_slice)
+    }
+
+    /// The patterns of `thread`, then of `process`.
+    pub fn names(&self) -> impl Iterator<Item = &Pattern> + Clone {
+        self.patterns("thread")
+            .iter()
+            .chain(self.patterns("process"))
     }
 }
 

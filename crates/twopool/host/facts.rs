@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::time::{ClockId, clock_getres};
 use twopool_diag::{Code, Diagnostic};
 use twopool_policy::compile::Compiled;
-use twopool_policy::policy::{Conditions, Policy, Pool};
+use twopool_policy::policy::{Policy, Pool, Rule};
 
 /// What a policy depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,12 +85,8 @@ fn short_slices(policy: &Policy, compiled: &Compiled, tick_us: u64) -> Vec<Diagn
 
 /// The first condition on a cgroup: one finding says it for all.
 fn cgroup_rules(policy: &Policy) -> Option<Diagnostic> {
-    let tables = policy.rules.iter().flat_map(|rule| {
-        let more = rule.any.iter().chain(&rule.not);
-        std::iter::once(&rule.all).chain(more)
-    });
-    let mut conditions = tables.filter_map(|table: &Conditions| table.cgroup.as_ref());
-    let first = conditions.next()?.patterns.first()?;
+    let tables = policy.rules.iter().flat_map(Rule::tables);
+    let first = tables.flat_map(|table| table.patterns("cgroup")).next()?;
     let summary = "rules on cgroups, and no cgroup v2 hierarchy on this host";
     Some(
         Diagnostic::new(Code::NoCgroup2, first.at.0, summary)

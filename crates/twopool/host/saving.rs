@@ -22,12 +22,13 @@ pub fn save_whole(directory: &Path, name: &str, contents: &[u8]) -> io::Result<P
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn names(directory: &Path) -> Vec<String> {
+    /// Names of what is in a directory, sorted.
+    pub(crate) fn names(directory: &Path) -> Vec<String> {
         let entries = fs::read_dir(directory).expect("readable");
-        entries
+        let mut names: Vec<String> = entries
             .map(|entry| {
                 entry
                     .expect("an entry")
@@ -35,7 +36,9 @@ mod tests {
                     .to_string_lossy()
                     .into_owned()
             })
-            .collect()
+            .collect();
+        names.sort();
+        names
     }
 
     #[test]

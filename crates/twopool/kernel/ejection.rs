@@ -145,6 +145,7 @@ impl BackOff {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::saving::tests::names;
 
     fn ejection() -> Ejection {
         Ejection {
@@ -173,17 +174,7 @@ mod tests {
                 .save(directory.path(), &format!("2026-01-01T00:00:{second}Z"))
                 .expect("saved");
         }
-        let mut left: Vec<String> = fs::read_dir(directory.path())
-            .expect("readable")
-            .map(|entry| {
-                entry
-                    .expect("an entry")
-                    .file_name()
-                    .to_string_lossy()
-                    .into_owned()
-            })
-            .collect();
-        left.sort();
+        let left = names(directory.path());
         assert_eq!(left.len(), KEEP_DUMPS);
         assert_eq!(left[0], "ejection-2026-01-01T00:00:20Z.txt");
     }

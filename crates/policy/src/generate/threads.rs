@@ -1,7 +1,7 @@
 //! Random threads near the patterns of a policy.
 
 use super::{Random, path, word};
-use crate::policy::{Conditions, NumberCondition, Pattern, PatternKind, Policy, Sched};
+use crate::policy::{Conditions, NumberCondition, Pattern, PatternKind, Policy, Rule, Sched};
 use crate::thread::{NAME_BYTES, Thread};
 
 /// Threads for a policy, many of them near its patterns.
@@ -25,20 +25,15 @@ struct Seeds<'a> {
 impl<'a> Seeds<'a> {
     fn of(policy: &'a Policy) -> Self {
         let mut seeds = Self::default();
-        for c in policy
-            .rules
-            .iter()
-            .flat_map(|r| std::iter::once(&r.all).chain(&r.any).chain(&r.not))
-        {
+        for c in policy.rules.iter().flat_map(Rule::tables) {
             seeds.add(c);
         }
         seeds
     }
 
     fn add(&mut self, c: &'a Conditions) {
-        self.names
-            .extend(c.thread.iter().chain(&c.process).flat_map(|c| &c.patterns));
-        self.paths.extend(c.cgroup.iter().flat_map(|c| &c.patterns));
+        self.names.extend(c.names());
+        self.paths.extend(c.patterns("cgroup"));
         edges(c.user.as_ref(), &mut self.users);
         edges(c.group.as_ref(), &mut self.groups);
         edges(c.nice.as_ref(), &mut self.nices);

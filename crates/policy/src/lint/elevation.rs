@@ -66,7 +66,7 @@ fn claim(rule: &Rule) -> Option<bool> {
     let mut open = alternatives
         .iter()
         .filter(|table| !is_bounded(table))
-        .map(|table| names(&rule.all).chain(names(table)))
+        .map(|table| rule.all.names().chain(table.names()))
         .filter(|names| names.clone().next().is_some())
         .peekable();
     open.peek()?;
@@ -105,11 +105,6 @@ fn excludes_users(rule: &Rule) -> bool {
         };
         kinds.contains(&true) && rest == Conditions::default()
     })
-}
-
-fn names(table: &Conditions) -> impl Iterator<Item = &Pattern> + Clone {
-    let conditions = table.thread.iter().chain(&table.process);
-    conditions.flat_map(|condition| &condition.patterns)
 }
 
 fn is_kernel_name(pattern: &Pattern) -> bool {

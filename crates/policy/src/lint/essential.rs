@@ -58,8 +58,10 @@ pub fn lint(policy: &Policy, image: &Image, found: &mut Findings) {
         let Some(rule) = taken.map(|index| &policy.rules[index]) else {
             continue;
         };
-        let tables = || std::iter::once(&rule.all).chain(&rule.any);
-        let Some(pattern) = tables().find_map(|table| about(essential, table)) else {
+        let Some(pattern) = rule
+            .tables_to_meet()
+            .find_map(|table| about(essential, table))
+        else {
             continue;
         };
         if rule.pool == Pool::Background {
@@ -76,13 +78,9 @@ pub fn lint(policy: &Policy, image: &Image, found: &mut Findings) {
 /// A pattern of the table that is about it.
 fn about<'a>(essential: &Essential, table: &'a Conditions) -> Option<&'a Pattern> {
     let beginning = &essential.name[..BEGINNING];
-    let names = table.thread.iter().chain(&table.process);
-    let mut names = names.flat_map(|condition| &condition.patterns);
-    let mut cgroups = table
-        .cgroup
-        .iter()
-        .flat_map(|condition| &condition.patterns);
-    names
+    let mut cgroups = table.patterns("cgroup").iter();
+    table
+        .names()
         .find(|pattern| pattern.text.starts_with(beginning))
         .or_else(|| cgroups.find(|pattern| pattern.text.starts_with(essential.home)))
 }

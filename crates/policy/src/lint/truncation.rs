@@ -66,8 +66,7 @@ fn patterns_of(
     rule: &Rule,
     resolved: fn(&Conditions) -> &[Pattern],
 ) -> impl Iterator<Item = &Pattern> {
-    let tables = std::iter::once(&rule.all).chain(&rule.any);
-    let patterns = tables.flat_map(resolved);
+    let patterns = rule.tables_to_meet().flat_map(resolved);
     patterns.filter(|pattern| pattern.kind != PatternKind::Exact)
 }
 

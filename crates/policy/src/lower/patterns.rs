@@ -7,7 +7,7 @@ use twopool_diag::{Code, Diagnostic, Findings};
 use super::rows::{Rows, or};
 use crate::automaton::{self, Automata, Dfa, Domain, Member, Positions, Refusal, Work};
 use crate::image::{DfaRecord, NameDimRecord, Tables, UNIT_SHIFTS};
-use crate::policy::{CgroupCondition, Conditions, NameCondition, Pattern, PatternKind, Policy};
+use crate::policy::{CgroupCondition, NameCondition, Pattern, PatternKind, Policy, Rule};
 use crate::thread::NAME_BYTES;
 
 /// Every distinct pattern that needs an automaton, with what it matches.
@@ -21,28 +21,13 @@ impl<'a> Compiled<'a> {
     /// built or cannot match.
     pub fn new(policy: &'a Policy, work: &mut Work, diagnostics: &mut Findings) -> Self {
         let mut compiled = Self::default();
-        let tables = policy.rules.iter().flat_map(|rule| {
-            std::iter::once(&rule.all)
-                .chain(&rule.any)
-                .chain(rule.not.as_ref())
-        });
-        for Conditions {
-            thread,
-            process,
-            cgroup,
-            ..
-        } in tables
-        {
-            for pattern in thread
-                .iter()
-                .chain(process)
-                .flat_map(|names| &names.patterns)
-            {
+        for table in policy.rules.iter().flat_map(Rule::tables) {
+            for pattern in table.names() {
                 if pattern.kind != PatternKind::Exact {
                     compiled.add(pattern, Domain::Name, work, diagnostics);
                 }
             }
-            for pattern in cgroup.iter().flat_map(|paths| &paths.patterns) {
+            for pattern in table.patterns("cgroup") {
                 compiled.add(pattern, Domain::Path, work, diagnostics);
             }
         }

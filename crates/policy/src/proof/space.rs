@@ -12,7 +12,7 @@ use crate::automaton::{Domain, WORK, Work};
 use crate::eval::{Class, Row};
 use crate::image::Image;
 use crate::lower::{Field, alternatives};
-use crate::policy::{Conditions, NumberCondition, Pattern, Policy, UNKNOWN_ID_BASE};
+use crate::policy::{Conditions, NumberCondition, Pattern, Policy, Rule, UNKNOWN_ID_BASE};
 use crate::thread::Thread;
 
 /// One condition on one dimension. Names of threads and processes share their conditions.
@@ -106,9 +106,9 @@ impl<'a> Space<'a> {
             policies
                 .iter()
                 .flat_map(|(policy, _)| &policy.rules)
-                .flat_map(|rule| std::iter::once(&rule.all).chain(&rule.any).chain(&rule.not))
+                .flat_map(Rule::tables)
         };
-        let names = tables().flat_map(|c| c.patterns("thread").iter().chain(c.patterns("process")));
+        let names = tables().flat_map(Conditions::names);
         let paths = tables().flat_map(|c| c.patterns("cgroup"));
         let mut work = Work::new(WORK);
         let mut space = Self {

@@ -167,15 +167,15 @@ impl Context<'_> {
         for rule in rules {
             let negated = rule.not.as_ref().map_or(1, asked);
             alternatives.add(rule.any.len().max(1) * negated, rule.at.0);
-            for conditions in std::iter::once(&rule.all).chain(&rule.any).chain(&rule.not) {
-                for pattern in names_in(conditions) {
+            for conditions in rule.tables() {
+                for pattern in conditions.names() {
                     if pattern.kind != PatternKind::Exact {
                         patterns.add(1, pattern.at.0);
                     } else if seen.insert(&pattern.bytes) {
                         exact.add(1, pattern.at.0);
                     }
                 }
-                for pattern in conditions.cgroup.iter().flat_map(|c| &c.patterns) {
+                for pattern in conditions.patterns("cgroup") {
                     patterns.add(1, pattern.at.0);
                 }
             }
@@ -186,15 +186,6 @@ impl Context<'_> {
         self.diagnostics.extend(patterns.finish("patterns"));
         self.diagnostics.extend(exact.finish("exact names"));
     }
-}
-
-/// Patterns on thread and process names.
-pub fn names_in(conditions: &Conditions) -> impl Iterator<Item = &Pattern> {
-    conditions
-        .thread
-        .iter()
-        .chain(&conditions.process)
-        .flat_map(|c| &c.patterns)
 }
 
 /// How many questions a table asks.

@@ -7,14 +7,13 @@ use std::ops::Range;
 
 use twopool_diag::{Code, Diagnostic, FileId};
 
-use super::span;
 use super::unquoted::value;
+use super::{line_start, span};
 
 /// The line around a place.
 fn line(text: &str, at: usize) -> Range<usize> {
-    let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
     let end = text[at..].find(['\n', '\r']).map_or(text.len(), |i| at + i);
-    start..end
+    line_start(text, at)..end
 }
 
 /// Blanks out the lines of these places, and says what is wrong with each.

@@ -252,6 +252,11 @@ fn duplicate(
     Some(diagnostic.related(span(file, first, first_end), "first given here"))
 }
 
+/// Where the line of a byte begins.
+fn line_start(text: &str, at: usize) -> usize {
+    text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+}
+
 /// A span from byte offsets of a file.
 pub fn span(file: FileId, start: usize, end: usize) -> Span {
     Span {

@@ -11,6 +11,7 @@ use toml_parser::parser::{EventReceiver, RecursionGuard, ValidateWhitespace, par
 use toml_parser::{ErrorSink, ParseError, Source, Span};
 use twopool_diag::MAX_KEPT;
 
+use super::line_start;
 use super::unquoted::reads_as_word;
 use crate::firsts::MAX_DEPTH;
 
@@ -93,7 +94,7 @@ impl ErrorSink for Errors<'_> {
         }
         if at > 0 && self.end == self.text.len() {
             // At a line's start, so that the cut itself is no error.
-            let line = self.text[..at].rfind('\n').map_or(0, |i| i + 1);
+            let line = line_start(self.text, at);
             self.end = if line > 0 { line } else { at };
         }
         self.behind += usize::from(at >= self.end && is_told);

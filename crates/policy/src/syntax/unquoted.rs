@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use twopool_diag::{Code, Diagnostic, FileId, Span};
 
-use super::span;
+use super::{line_start, span};
 use crate::keys::{self, Kind};
 use crate::text::toml_string;
 
@@ -74,7 +74,7 @@ impl<'a> Unquoted<'a> {
         if is_told {
             return None;
         }
-        let start = self.text[..word.start].rfind('\n').map_or(0, |i| i + 1);
+        let start = line_start(self.text, word.start);
         Some(self.finding(index, word, start))
     }
 

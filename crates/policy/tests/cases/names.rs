@@ -4,6 +4,7 @@ use crate::common::{named, other_codes, policy, report, rule_of, takes};
 use twopool_diag::Code;
 use twopool_policy::explain::explain;
 use twopool_policy::naive::NaiveRegexes;
+use twopool_policy::text::toml_string;
 use twopool_policy::thread::Thread;
 
 fn of(thread: &str, process: &str) -> Thread {
@@ -72,7 +73,7 @@ fn t05_spaces_parentheses_slashes_newlines_and_brackets_in_names() {
         "a\nb",
     ];
     for name in names {
-        let literal = format!("thread = {{ exact = {} }}", toml_basic(name));
+        let literal = format!("thread = {{ exact = {} }}", toml_string(name));
         for other in names {
             assert_eq!(
                 takes(&literal, &named(other)),
@@ -95,10 +96,6 @@ fn t05_spaces_parentheses_slashes_newlines_and_brackets_in_names() {
             Code::SuspiciousBlank
         ]
     );
-}
-
-fn toml_basic(text: &str) -> String {
-    format!("\"{}\"", text.replace('\n', "\\n"))
 }
 
 #[test]
