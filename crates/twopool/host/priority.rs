@@ -13,7 +13,8 @@
 use std::fs;
 use std::io;
 
-use rustix::process::{getpid, getpriority_process, getsid, setpriority_process};
+use nix::unistd::{getpid, getsid};
+use rustix::process::{getpriority_process, setpriority_process};
 
 const URGENT: i32 = -20;
 const USUAL: i32 = 0;
@@ -25,7 +26,8 @@ const USUAL: i32 = 0;
 pub fn raise() -> io::Result<()> {
     if getpriority_process(None)? == USUAL {
         setpriority_process(None, URGENT)?;
-        // Under a supervisor the session is the daemon's own; that of a shell is not ours to raise.
+        // Under a supervisor the session is the daemon's own; that of a shell is not ours to raise, nor
+        // one of outside this PID namespace, which the kernel calls 0.
         if getsid(None)? == getpid() {
             raise_autogroup()?;
         }
