@@ -83,7 +83,7 @@ struct llc_state llcs[MAX_LLCS];
 /* ---- CPUs ---- */
 
 struct cpu_state {
-	u64 run_start_ns;		/* when the current thread started */
+	u64 run_start_ns;		/* when the current thread started, or was given a new slice */
 	u64 slice_ns;			/* the current thread's slice, to give again when it stays */
 	u64 pending_ns[NR_POOLS];	/* run here, not yet added to the pool's clock */
 	u64 own_since_ns[NR_POOLS];	/* when its own queue's turn began; 0 = not yet, see steal.h */
@@ -93,7 +93,9 @@ struct cpu_state {
 	u8 pool;			/* pool of the current thread; NR_POOLS = none of ours */
 	u8 preempted;			/* the current thread was told to go for one of the other pool */
 	u8 bound_kthread;		/* the current thread is one; it keeps the CPU for its slice */
-	u32 overdue_index;		/* whose turn that is */
+	u8 brief;			/* the current thread waited too long: it runs to the next tick only */
+	u8 pad;
+	u16 overdue_index;		/* whose turn that is */
 };
 
 enum grant_state {

@@ -38,6 +38,22 @@ static u64 to_vtime(struct task_struct *p, const struct task_ctx *t, u64 time_ns
 	return time_ns * NEUTRAL_WEIGHT / (weight ? weight : 1);
 }
 
+/* Adds what the thread ran since the last look to every account. */
+static void charge(struct task_struct *p, struct task_ctx *t, const struct policy_image *img,
+		   struct cpu_state *cs, bool flush)
+{
+	u64 total_ns = p->se.sum_exec_runtime;
+	u64 ran_ns = total_ns - t->exec_start_ns;
+
+	if (!t->exec_start_ns)
+		ran_ns = 0; /* its context was made after it started: nothing is known */
+	t->exec_start_ns = total_ns;
+	t->vtime += to_vtime(p, t, ran_ns);
+	count_cpu_time(t, ran_ns);
+	if (img)
+		charge_pool(img, cs, t->class.pool, ran_ns, flush);
+}
+
 static u32 shared_queue(u32 pool, u32 llc)
 {
 	return (pool & (NR_POOLS - 1)) * MAX_LLCS + (llc & (MAX_LLCS - 1));

@@ -16,8 +16,9 @@
  *	stopping	it is charged; its wait starts again if it is still runnable
  *
  * Files: pools.h says which pool is due, queues.h which of its threads, select.h where a thread may
- * run, enqueue.h where it waits, steal.h where a CPU finds work, sizing.h which CPUs belong to whom,
- * classify.h which pool a thread is in, hotplug.h what becomes of a CPU that goes.
+ * run, enqueue.h where it waits, steal.h where a CPU finds work, dispatch.h whose turn it is there,
+ * sizing.h which CPUs belong to whom, classify.h which pool a thread is in, hotplug.h what becomes of
+ * a CPU that goes.
  *
  * Known weaknesses. A thread that may run on one CPU only waits for a real-time thread there. In a shared
  * queue a thread may be passed over by CPUs outside its mask, but only if it may run on all of the
@@ -33,6 +34,7 @@
 #include "select.h"
 #include "enqueue.h"
 #include "steal.h"
+#include "dispatch.h"
 #include "sizing.h"
 #include "hotplug.h"
 #include "probe.h"
@@ -64,22 +66,6 @@ static bool refresh_class(struct task_struct *p, struct task_ctx *t, const struc
 		return false;
 	t->home_mark = 0; /* it starts level with whatever queue it comes to */
 	return true;
-}
-
-/* Adds what the thread ran since the last look to every account. */
-static void charge(struct task_struct *p, struct task_ctx *t, const struct policy_image *img,
-		   struct cpu_state *cs, bool flush)
-{
-	u64 total_ns = p->se.sum_exec_runtime;
-	u64 ran_ns = total_ns - t->exec_start_ns;
-
-	if (!t->exec_start_ns)
-		ran_ns = 0; /* its context was made after it started: nothing is known */
-	t->exec_start_ns = total_ns;
-	t->vtime += to_vtime(p, t, ran_ns);
-	count_cpu_time(t, ran_ns);
-	if (img)
-		charge_pool(img, cs, t->class.pool, ran_ns, flush);
 }
 
 s32 OPS(on_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -144,70 +130,13 @@ void OPS(on_enqueue, struct task_struct *p, u64 enq_flags)
 
 /* ---- dispatch ---- */
 
-/* The current thread goes on: a new slice, and its CPU may be preempted again. */
-static void stay(struct cpu_state *cs, struct task_struct *prev, s32 cpu)
-{
-	if (cs->grant == GRANT_RUNNING) {
-		k_set_slice(prev, GRANT_SLICE_NS);
-		clear_preemptible(cs->pool, cpu);
-		return;
-	}
-	k_set_slice(prev, cs->slice_ns);
-	set_preemptible(cs->pool, cpu);
-}
-
-/* Serves the background pool first, if it is owed. `keep`: pool of a current thread that could go
- * on, or NR_POOLS. */
-static bool dispatch_owed(const struct policy_image *img, struct cpu_state *cs,
-			  struct task_struct *prev, u32 keep, s32 cpu, u64 now)
-{
-	if (cs->grant != GRANT_DUE) {
-		if (!is_owed(img, POOL_BACKGROUND))
-			return false;
-		if (!has_work_near(POOL_BACKGROUND, cpu) && keep != POOL_BACKGROUND)
-			return false;
-		grant_claim(img, cs, POOL_BACKGROUND);
-	}
-	if (take_from_pool(cs, POOL_BACKGROUND, cpu, now)) {
-		cs->grant = GRANT_TAKEN;
-		count_event(grants);
-		return true;
-	}
-	if (keep == POOL_BACKGROUND) {
-		cs->grant = GRANT_RUNNING;
-		count_event(grants);
-		stay(cs, prev, cpu);
-		return true;
-	}
-	grant_release(cs, POOL_BACKGROUND);
-	return false;
-}
-
-/* The turn is the queue's rather than a thread's: those that wake for an instant come before those that
- * never sleep, and were each a turn, a queue that lives on such turns would serve only them. */
-static bool dispatch_overdue(const struct policy_image *img, struct cpu_state *cs, s32 cpu, u64 now)
-{
-	bool goes_on = (s64)(cs->overdue_until_ns - now) > 0;
-	s32 index = goes_on ? (s32)cs->overdue_index : overdue_queue(img, cpu, now);
-
-	if (index < 0 || !take(index, now))
-		return false;
-	if (!goes_on) {
-		cs->overdue_index = index;
-		cs->overdue_until_ns = now + GRANT_SLICE_NS;
-	}
-	if (queue_pool(index) == POOL_BACKGROUND && cs->grant == GRANT_NONE)
-		cs->grant = GRANT_TAKEN; /* a turn that nobody preempts, charged as it runs */
-	count_event(overdue);
-	return true;
-}
-
 void OPS(on_dispatch, s32 cpu, struct task_struct *prev)
 {
 	const struct policy_image *img = k_image();
 	struct cpu_state *cs = cpu_state(cpu);
 	u64 now = k_now();
 	u32 keep = NR_POOLS;
+	bool behind;
 
 	if (!img)
 		return;
@@ -218,14 +147,15 @@ void OPS(on_dispatch, s32 cpu, struct task_struct *prev)
 		grant_release(cs, POOL_BACKGROUND);
 	if (dispatch_overdue(img, cs, cpu, now))
 		return;
-	if (dispatch_owed(img, cs, prev, keep, cpu, now))
+	behind = keep != NR_POOLS && is_behind(prev, img, cs, keep, cpu, now);
+	if (dispatch_owed(img, cs, prev, keep, behind, cpu, now))
 		return;
-	if (take_from_pool(cs, POOL_CRITICAL, cpu, now))
+	if (!(behind && keep == POOL_CRITICAL) && take_from_pool(cs, POOL_CRITICAL, cpu, now))
 		return;
-	if (keep != POOL_CRITICAL && take_from_pool(cs, POOL_BACKGROUND, cpu, now))
+	if (keep != POOL_CRITICAL && !behind && take_from_pool(cs, POOL_BACKGROUND, cpu, now))
 		return;
 	if (keep != NR_POOLS) {
-		stay(cs, prev, cpu);
+		stay(cs, prev, cpu, now);
 		return;
 	}
 	/* idle: no longer a CPU to be preempted */
@@ -262,6 +192,7 @@ void OPS(on_running, struct task_struct *p)
 	cs->slice_ns = t->class.slice_ns;
 	cs->pool = pool;
 	cs->preempted = false;
+	cs->brief = waited_ns > (s64)LONGEST_WAIT_NS;
 	cs->bound_kthread = is_bound_kthread(p);
 	if (cs->grant == GRANT_TAKEN && pool == POOL_BACKGROUND) {
 		cs->grant = GRANT_RUNNING;
@@ -273,7 +204,7 @@ void OPS(on_running, struct task_struct *p)
 		set_preemptible(pool, cpu);
 	}
 	clear_preemptible(other_pool(pool), cpu);
-	if (waited_ns > (s64)LONGEST_WAIT_NS && p->scx.slice > GRANT_SLICE_NS)
+	if (cs->brief && p->scx.slice > GRANT_SLICE_NS)
 		k_set_slice(p, GRANT_SLICE_NS); /* there are many like it, or it is very light */
 }
 

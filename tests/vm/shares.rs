@@ -2,7 +2,7 @@
 //! weights and by niceness.
 
 use crate::Test;
-use crate::cpu::{Standing, assert_all_progress, cpus_used, online, spinners, tids};
+use crate::cpu::{Standing, assert_all_progress, cpus_used, online, spinners, spinners_on, tids};
 use crate::guest::{Daemon, Work, Worker, wait_for_pool};
 use std::time::Duration;
 
@@ -18,6 +18,12 @@ pub const TESTS: &[Test] = &[
         cpus: 2,
         limit_s: 300,
         run: threads_of_a_pool_share_by_weight_and_nice,
+    },
+    Test {
+        name: "shares::threads_of_one_cpu_share_by_weight",
+        cpus: 2,
+        limit_s: 300,
+        run: threads_of_one_cpu_share_by_weight,
     },
 ];
 
@@ -92,6 +98,11 @@ pool = "{pool}"
 thread = "heavy-*"
 weight = 400
 [[rule]]
+name = "light"
+pool = "{pool}"
+thread = "light-*"
+weight = 50
+[[rule]]
 name = "the others"
 pool = "{pool}"
 thread = ["plain-*", "nice-*"]
@@ -134,5 +145,39 @@ fn threads_of_a_pool_share_by_weight_and_nice() {
     }
     // Little is not nothing.
     assert_all_progress(&nice);
+    standing.assert_unbroken();
+}
+
+/// More than half of a CPU is for one thread to have while others wait for it: a thread at the end of its
+/// slice that is due more goes on. Made to queue, the heavy one would get every other slice.
+fn threads_of_one_cpu_share_by_weight() {
+    let daemon = Daemon::start(&groups("background"));
+    let standing = Standing::now();
+    let names = ["heavy-", "plain-", "light-"];
+    let workers: Vec<Worker> = names
+        .iter()
+        .flat_map(|name| spinners_on(name, 1, &[1]))
+        .collect();
+    for pool in ["critical", "background"] {
+        daemon.reload(&groups(pool));
+        wait_for_pool(workers[0].tid(), pool);
+        cpus_used(&tids(&workers), SETTLE);
+        let due = [400.0, 100.0, 50.0].map(|weight| 100.0 * weight / 550.0);
+        let measure = |_| {
+            let used = cpus_used(&tids(&workers), Duration::from_secs(5));
+            let all: f64 = used.iter().sum();
+            assert!(all > 0.9, "the CPU stood idle: {used:?}");
+            let shares: Vec<f64> = used.iter().map(|used| 100.0 * used / all).collect();
+            println!("{pool}: {shares:.2?} %, due {due:.2?} %");
+            shares
+        };
+        let close = |shares: Vec<f64>| {
+            let pairs = shares.iter().zip(due);
+            pairs
+                .map(|(share, due)| (share - due).abs())
+                .all(|off| off <= 2.0)
+        };
+        assert!((0..WINDOWS).map(measure).any(close), "{pool}: not as due");
+    }
     standing.assert_unbroken();
 }
