@@ -69,6 +69,7 @@ bool scx_bpf_dsq_insert___v2___new(struct task_struct *p, u64 dsq_id, u64 slice,
 bool __scx_bpf_dsq_insert_vtime(struct task_struct *p,
 				struct scx_bpf_dsq_insert_vtime_args *args) __ksym __weak;
 bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice) __ksym __weak;
+void scx_bpf_reenqueue_local___v2___new(void) __ksym __weak;
 
 /* From 7.1. */
 bool scx_bpf_dsq_move_to_local___v2___new(u64 dsq_id, u64 enq_flags) __ksym __weak;
@@ -149,11 +150,19 @@ static inline void k_move_all(u64 from, u64 to)
 	}
 }
 
-/* Enqueues anew what stands in this CPU's local queue. From cpu_release alone. */
+/* Enqueues anew what stands in this CPU's local queue. From cpu_release alone, on kernels that lack the
+ * next one. */
 static inline void k_reenqueue_local(void)
 {
 	if (bpf_ksym_exists(scx_bpf_reenqueue_local))
 		scx_bpf_reenqueue_local();
+}
+
+/* The same once the CPU has switched threads, and from anywhere. */
+static inline void k_reenqueue_local_soon(void)
+{
+	if (bpf_ksym_exists(scx_bpf_reenqueue_local___v2___new))
+		scx_bpf_reenqueue_local___v2___new();
 }
 
 static inline void k_set_slice(struct task_struct *p, u64 slice)

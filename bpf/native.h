@@ -30,6 +30,7 @@ void k_insert_vtime(struct task_struct *p, u64 dsq, u64 slice, u64 vtime, u64 en
 bool k_move_to_local(u64 dsq);
 void k_move_all(u64 from, u64 to);
 void k_reenqueue_local(void);
+void k_reenqueue_local_soon(void);
 void k_set_slice(struct task_struct *p, u64 slice);
 s32 k_create_dsq(u64 dsq, s32 node);
 u64 k_now(void);

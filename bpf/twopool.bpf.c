@@ -222,9 +222,13 @@ void OPS(on_stopping, struct task_struct *p, bool runnable)
 	if (!runnable)
 		return;
 	t->wait_start_ns = k_now();
-	/* slice left: a higher scheduling class takes the CPU, where no kick of ours would help */
-	if (p->scx.slice)
-		clear_preemptible(t->class.pool, cpu);
+	if (!p->scx.slice)
+		return;
+	/* slice left: a higher scheduling class takes the CPU, where no kick of ours would help; for how
+	 * long, nobody knows */
+	clear_preemptible(t->class.pool, cpu);
+	if (p->nr_cpus_allowed > 1)
+		k_reenqueue_local_soon();
 }
 
 /* Must the current thread make room before its slice ends? */
@@ -296,8 +300,8 @@ void OPS(on_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 	forget(p);
 }
 
-/* A real-time thread takes the CPU. Whoever was to run next there looks for another one. Only on
- * kernels that would leave them waiting for as long as it runs; the loader sees to that. */
+/* A real-time thread takes the CPU. Whoever was to run next there looks for another one. Where
+ * on_stopping cannot ask for that; the loader sees to it. */
 void OPS(on_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
 	k_reenqueue_local();

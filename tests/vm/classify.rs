@@ -249,6 +249,7 @@ const KFUNCS: &[(&str, (u32, u32))] = &[
     ("scx_bpf_dsq_insert___v2", (6, 19)),
     ("__scx_bpf_dsq_insert_vtime", (6, 19)),
     ("scx_bpf_task_set_slice", (6, 19)),
+    ("scx_bpf_reenqueue_local___v2", (6, 19)),
     ("scx_bpf_dsq_move_to_local___v2", (7, 1)),
 ];
 

@@ -13,7 +13,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{Enum, Enum64, Struct};
+use libbpf_rs::btf::types::{Enum, Enum64, Func, Struct};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Iter, Link, MapHandle, MapMut};
 use twopool_policy::image::Image;
@@ -74,9 +74,8 @@ impl Opened {
         })?;
         let ops = skel.struct_ops.twopool_mut();
         drop_unknown_members(ops, &btf);
-        // A kernel with a server for the class runs its threads beside real-time ones, and warns of
-        // schedulers that still ask to be told.
-        if has_member(&btf, "rq", "ext_server") {
+        // Where on_stopping can ask for it, the kernel warns of schedulers that want to be told.
+        if has_function(&btf, "scx_bpf_reenqueue_local___v2") {
             ops.cpu_release = ptr::null_mut();
         }
         ops.flags = flags(&btf);
@@ -255,6 +254,11 @@ fn has_member(btf: &Btf<'_>, kind: &str, member: &str) -> bool {
         kind.iter()
             .any(|field| field.name == Some(OsStr::new(member)))
     })
+}
+
+/// Has this kernel such a function for programs?
+fn has_function(btf: &Btf<'_>, name: &str) -> bool {
+    btf.type_by_name::<Func<'_>>(name).is_some()
 }
 
 /// The flags of `OPS_FLAGS` that this kernel has.
