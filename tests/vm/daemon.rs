@@ -6,7 +6,7 @@ use crate::guest::{
     DAEMON_LOG, Daemon, SOON, STATE, classes, epoch, make_cgroup, move_to_cgroup, save, sched_ext,
     status, twopool, wait_for, wait_that, wait_until,
 };
-use crate::load::Spinners;
+use crate::load::{Churn, Spinners};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -117,11 +117,11 @@ fn k12_killed_fifty_times_it_starts_again() {
         })
         .collect();
     assert_eq!(twopool(&["status"]).0.code(), Some(69));
-    // One round may meet a busy host; most must keep the promise of a second.
+    // A round may meet a busy host; nearly all must keep the promise of a second.
     default_after.sort();
-    let median = default_after[default_after.len() / 2];
-    println!("default scheduler back: median {median:?}, all {default_after:?}");
-    assert!(median < Duration::from_secs(1), "{default_after:?}");
+    println!("default scheduler back: {default_after:?}");
+    let most = default_after[default_after.len() * 9 / 10];
+    assert!(most < Duration::from_secs(1), "{default_after:?}");
     assert_eq!(sched_ext("nr_rejected"), "0");
     let daemon = Daemon::start_with(&["run"]);
     assert!(daemon.stop().success(), "the last one ends as usual");
@@ -173,6 +173,7 @@ fn k11_squeezed_by_memory_high() {
 /// New processes and cgroups all the time, while the daemon is no help. The last few stay.
 fn fight_without_the_daemon(length: Duration) -> Vec<Duel> {
     let before = ["enable_seq", "nr_rejected"].map(sched_ext);
+    let churn = Churn::start();
     let begun = Instant::now();
     let mut kept = Vec::new();
     let mut used = Shares::default();
@@ -188,8 +189,11 @@ fn fight_without_the_daemon(length: Duration) -> Vec<Duel> {
         assert_eq!(sched_ext("state"), "enabled", "after {:?}", begun.elapsed());
         round += 1;
     }
+    let processes = churn.stop();
     assert_eq!(sched_ext("root/ops"), "twopool");
     assert_eq!(["enable_seq", "nr_rejected"].map(sched_ext), before);
+    println!("{processes} other processes in {:?}", begun.elapsed());
+    assert!(processes > 10 * length.as_secs(), "{processes} are no load");
     // Due to the critical pool are 8 of 9 parts; without classes it would get half.
     let share = used.critical as f64 / (used.critical + used.background) as f64;
     println!("{round} rounds; critical share {share:.3}, {used:?}");

@@ -3,11 +3,15 @@
 // Topics use what they need.
 #![allow(dead_code)]
 
-use crate::guest::pid;
+use crate::guest::{make_cgroup, pid};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// A process whose threads never sleep; killed when dropped.
 pub struct Spinners {
@@ -74,5 +78,47 @@ impl Drop for Spinners {
         // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// New processes all the time: each moves itself to another cgroup, and ends.
+pub struct Churn {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<u64>>,
+}
+
+impl Churn {
+    /// A hundred a second, or as many as the machine can start.
+    pub fn start() -> Self {
+        const THREADS: usize = 4;
+        let stop = Arc::new(AtomicBool::new(false));
+        let one = |number| {
+            let stop = stop.clone();
+            let file = make_cgroup(&format!("/churn-{number}")).join("cgroup.procs");
+            let script = format!("echo 0 > {}", file.display());
+            let pace = Duration::from_millis(10 * THREADS as u64);
+            std::thread::spawn(move || {
+                let mut started = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let next = Instant::now() + pace;
+                    let shell = Command::new("/bin/busybox")
+                        .args(["sh", "-c", &script])
+                        .status();
+                    assert!(shell.expect("a shell can be started").success());
+                    started += 1;
+                    std::thread::sleep(next.saturating_duration_since(Instant::now()));
+                }
+                started
+            })
+        };
+        let threads = (0..THREADS).map(one).collect();
+        Self { stop, threads }
+    }
+
+    /// How many there were.
+    pub fn stop(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        let counts = self.threads.into_iter().map(JoinHandle::join);
+        counts.map(|count| count.expect("no panic")).sum()
     }
 }

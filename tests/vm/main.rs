@@ -22,6 +22,7 @@ mod light;
 mod load;
 mod machine;
 mod moves;
+mod names;
 mod pressure;
 mod probe;
 mod reload;
@@ -52,6 +53,7 @@ const TOPICS: &[&[Test]] = &[
     crowd::TESTS,
     follow::TESTS,
     moves::TESTS,
+    names::TESTS,
     schedule::TESTS,
     shares::TESTS,
     light::TESTS,

@@ -112,6 +112,7 @@ fn wait_for_pools(children: &[Child], pool: &str) {
 }
 
 fn g07_a_process_that_is_moved_after_its_start() {
+    // A hundred in all.
     const BATCHES: usize = 5;
     const AT_ONCE: usize = 20;
     let _daemon = Daemon::start(LAB_POLICY);

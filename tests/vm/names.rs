@@ -1,0 +1,98 @@
+//! Names as real threads have them: what the kernel made of a name, and what /proc shows of one, are not
+//! always what was written.
+
+use crate::Test;
+use crate::actor::{Actor, Row, json_of, name_self, row, rows};
+use crate::guest::{Daemon, POLICY, wait_for, wait_for_pool};
+
+pub const TESTS: &[Test] = &[
+    Test {
+        name: "names::t03_a_name_that_is_cut_inside_a_character",
+        cpus: 1,
+        limit_s: 300,
+        run: t03_a_name_that_is_cut_inside_a_character,
+    },
+    Test {
+        name: "names::t11_a_kernel_worker_has_no_suffix",
+        cpus: 1,
+        limit_s: 300,
+        run: t11_a_kernel_worker_has_no_suffix,
+    },
+];
+
+/// Pool and rule that the dry run finds for a thread of this guest.
+fn explained(tid: u32) -> (String, u64) {
+    let arguments = [
+        "explain",
+        &tid.to_string(),
+        "--policy",
+        POLICY,
+        "--format",
+        "json",
+    ];
+    let document = json_of(&arguments).expect("an explanation");
+    let pool = document["pool"].as_str().expect("a pool");
+    (pool.to_owned(), document["rule"].as_u64().unwrap_or(0))
+}
+
+fn acted_on(row: &Row) -> (String, u64) {
+    (row.pool.clone(), row.rule)
+}
+
+/// Compared as text, half a character would be no name at all, or another one.
+fn t03_a_name_that_is_cut_inside_a_character() {
+    let _daemon = Daemon::start(
+        r#"
+version = 1
+default = "background"
+[[rule]]
+name = "cut"
+pool = "critical"
+thread = "process-name-töö"
+"#,
+    );
+    let cut = Actor::start("before");
+    cut.run(|| name_self("process-name-töö".as_bytes()));
+    cut.spin();
+    wait_for_pool(cut.tid(), "critical");
+    let row = row(cut.tid());
+    assert_eq!((row.rule, &row.thread[..]), (1, "process-name-t\\xc3"));
+    assert_eq!(explained(cut.tid()), acted_on(&row));
+}
+
+/// A worker of the kernel whose name /proc shows with the work that it does or did last.
+fn busy_worker() -> Option<(u32, String)> {
+    // Has a work item done on each CPU.
+    std::fs::read("/proc/sys/vm/stat_refresh").expect("the kernel refreshes its statistics");
+    rows().into_keys().find_map(|tid| {
+        let shown = std::fs::read_to_string(format!("/proc/{tid}/comm")).ok()?;
+        let (name, _work) = shown.trim_end().split_once(['-', '+'])?;
+        name.strip_prefix("kworker/")?;
+        Some((tid, name.to_owned()))
+    })
+}
+
+/// The work is the kernel's guess at the moment of reading; the scheduler does not see it.
+fn t11_a_kernel_worker_has_no_suffix() {
+    let daemon = Daemon::start("version = 1\ndefault = \"background\"\n");
+    let (tid, name) = wait_for("a worker that shows its work", busy_worker);
+    println!("{tid} is {name}");
+    daemon.reload(&format!(
+        r#"
+version = 1
+default = "background"
+[[rule]]
+name = "worker"
+pool = "critical"
+thread = "{name}"
+kthread = true
+"#,
+    ));
+    let row = wait_for("the worker to run again", || {
+        std::fs::read("/proc/sys/vm/stat_refresh").expect("the kernel refreshes its statistics");
+        rows().remove(&tid).filter(|row| row.epoch == 2)
+    });
+    assert_eq!(acted_on(&row), ("critical".to_owned(), 1), "{row:?}");
+    assert_eq!(row.thread, name);
+    assert_eq!(explained(tid), acted_on(&row));
+}
