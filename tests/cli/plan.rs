@@ -77,6 +77,8 @@ fn what_cannot_be_compared_has_its_own_exit() {
         .ends_with(1)
         .json();
     place.run("plan policy.toml none.toml").ends_with(66);
+    place.run("plan policy.toml --runtime-dir .").ends_with(69);
+    place.run("plan").ends_with(64);
     place
         .run("plan policy.toml policy.toml --threads none.tsv")
         .ends_with(66);

@@ -31,6 +31,7 @@ fn explained(tid: u32) -> (String, u64) {
         "json",
     ];
     let document = json_of(&arguments).expect("an explanation");
+    assert_eq!(document["kernel"]["agrees"], true, "{document}");
     let pool = document["pool"].as_str().expect("a pool");
     (pool.to_owned(), document["rule"].as_u64().unwrap_or(0))
 }

@@ -8,25 +8,27 @@ use super::Format;
 
 /// `plan`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "twopool plan [OPTIONS] [OLD] <NEW>",
+    after_help = "\
 OLD and NEW are policies as `check` takes them: a file with the policy.d beside it, a directory, or -
-for standard input. A change is another pool, slice or weight; being taken by another rule with the
-same outcome is none. Ends with code 2 if something changes, 0 if nothing does.
+for standard input. Without OLD it is the policy in force, which the running daemon tells to root. A
+change is another pool, slice or weight; being taken by another rule with the same outcome is none.
+Ends with code 2 if something changes, 0 if nothing does.
 
 Examples:
+  twopool plan new.toml                             what would change if this were saved
   twopool plan /etc/twopool new/                    which threads of this host would change
   twopool plan --threads web-17.tsv old.toml new.toml
                                                     the same for a host that `snapshot` recorded
   twopool plan --witness old.toml new.toml          on no host at all: an example thread for each
                                                     pair of outcomes that differs
-")]
+"
+)]
 pub struct Plan {
-    /// The policy that is in force.
-    #[arg(value_name = "OLD")]
-    pub old: PathBuf,
-    /// The policy that would be.
-    #[arg(value_name = "NEW")]
-    pub new: PathBuf,
+    /// The policy that is in force, if it is not the daemon's; and the one that would be.
+    #[arg(required = true, num_args = 1..=2, value_names = ["OLD", "NEW"])]
+    pub policies: Vec<PathBuf>,
     /// Threads from a TSV file, as `snapshot` writes it; - reads standard input.
     #[arg(long, value_name = "FILE", visible_alias = "snapshot")]
     pub threads: Option<PathBuf>,

@@ -16,10 +16,12 @@ use twopool_policy::resolve::{group_id, user_id};
 use twopool_policy::text::{escape, is_number};
 use twopool_policy::thread::{Thread, cut};
 
+use super::in_kernel::{Found, InKernel};
 use super::near::{self, NearMiss, near_misses};
 use super::{explain_list, valid_policy};
 use crate::cli::{Explain, Format, Global, SchedArg, Simulated};
 use crate::exit::{Exit, Failure};
+use crate::host::input::{Location, PolicySet};
 use crate::host::names::HostNames;
 use crate::host::procfs::{Seen, read_thread};
 use crate::host::threads::thread_ids;
@@ -35,9 +37,10 @@ pub fn run(args: &Explain, global: &Global) -> Result<Exit, Failure> {
     let thread = if let Some(file) = &args.threads {
         return explain_list::run(file, args.format, &judge);
     } else if let Some(pid) = args.pid {
-        return process(pid, args.format, &judge);
+        return process(pid, args.format, &judge, &Running::of(global)?);
     } else if let Some(tid) = args.tid {
-        return real(&real_thread(tid)?, args.format, &judge).map(|()| Exit::Done);
+        let seen = real_thread(tid)?;
+        return real(&seen, args.format, &judge, &Running::of(global)?).map(|()| Exit::Done);
     } else {
         let name = args.thread.as_deref().unwrap_or_default();
         simulated_thread(name.as_bytes(), &args.simulated, &judge.policy)?
@@ -51,8 +54,28 @@ pub fn run(args: &Explain, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// The running kernel program, and the policy that it is compared by.
+struct Running {
+    hash: String,
+    kernel: Option<InKernel>,
+}
+
+impl Running {
+    fn of(global: &Global) -> Result<Self, Failure> {
+        let location = Location::of_argument(&global.policy, global.policy_dir.as_deref());
+        Ok(Self {
+            hash: PolicySet::read(&location)?.hash(),
+            kernel: InKernel::ask(global),
+        })
+    }
+
+    fn find(&self, explanation: &Explanation) -> Option<Found<'_>> {
+        self.kernel.as_ref()?.find(&self.hash, explanation)
+    }
+}
+
 /// Explains all threads of a process: one after another, in JSON one a line.
-fn process(pid: i32, format: Format, judge: &Judge) -> Result<Exit, Failure> {
+fn process(pid: i32, format: Format, judge: &Judge, running: &Running) -> Result<Exit, Failure> {
     // The number of a thread that leads no process has the same list in /proc.
     let leader = real_thread(pid)?.thread.leader;
     let tids = thread_ids(Path::new("/proc"), pid).unwrap_or_default();
@@ -67,19 +90,23 @@ fn process(pid: i32, format: Format, judge: &Judge) -> Result<Exit, Failure> {
         if !std::mem::take(&mut first) && format == Format::Human {
             output::result("\n")?;
         }
-        real(&seen, format, judge)?;
+        real(&seen, format, judge, running)?;
     }
     Ok(Exit::Done)
 }
 
 /// Explains a thread of this host; also says if it is none of ours.
-fn real(seen: &Seen, format: Format, judge: &Judge) -> Result<(), Failure> {
+fn real(seen: &Seen, format: Format, judge: &Judge, running: &Running) -> Result<(), Failure> {
     let title = seen.command_line.as_slice();
     let (explanation, near) = judge.explain_near(&seen.thread, title);
+    let found = running.find(&explanation);
     if format == Format::Json {
-        return output::json(&document(&explanation, &near, seen.other_class));
+        let mut document = document(&explanation, &near, seen.other_class);
+        document["kernel"] = json!(found);
+        return output::json(&document);
     }
     let mut text = human(&explanation, seen.other_class) + &near::human(&near);
+    text += &found.map(|found| found.human()).unwrap_or_default();
     if !title.is_empty() {
         let title = escape(title);
         text.push_str(&format!(

@@ -6,6 +6,7 @@ pub mod explain;
 pub mod explain_code;
 mod explain_list;
 pub mod import;
+mod in_kernel;
 mod near;
 pub mod plan;
 mod plan_view;

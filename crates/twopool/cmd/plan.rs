@@ -5,20 +5,23 @@ use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use twopool_policy::compile::Compiled;
+use twopool_policy::compile::{Compiled, Input, compile_unproven};
 use twopool_policy::eval::Class;
 use twopool_policy::image::Image;
 use twopool_policy::policy::Policy;
 use twopool_policy::proof::{self, Outcome};
 use twopool_policy::thread::Thread;
 
+use super::client::{self, PATIENCE};
 use super::plan_view::{Change, ClassView, Move, human, witnesses};
 use super::snapshot::host_threads;
 use super::thread_list::ThreadList;
 use super::valid_policy_at;
 use crate::cli::{Format, Global, Plan};
+use crate::daemon::protocol::{Kind, PolicyTexts, Request};
 use crate::exit::{Exit, Failure};
 use crate::host::input::Location;
+use crate::host::names::HostNames;
 use crate::output;
 
 /// Threads of a group that people see.
@@ -30,11 +33,16 @@ pub fn run(args: &Plan, global: &Global) -> Result<Exit, Failure> {
         let message = "--policy-dir does not say of which policy; each one's is beside it";
         return Err(Failure::new(Exit::Usage, "usage", message));
     }
-    let old = match side(&args.old, args.format)? {
+    let (old, new) = match args.policies.as_slice() {
+        [new] => (Ok(running(global)?), new),
+        [old, new, ..] => (side(old, args.format)?, new),
+        [] => unreachable!("one is required"),
+    };
+    let old = match old {
         Ok(side) => side,
         Err(exit) => return Ok(exit),
     };
-    let new = match side(&args.new, args.format)? {
+    let new = match side(new, args.format)? {
         Ok(side) => side,
         Err(exit) => return Ok(exit),
     };
@@ -62,6 +70,20 @@ impl Side {
         let index = usize::from(class.rule).checked_sub(1);
         ClassView::new(&self.policy, Outcome::of(class), index)
     }
+}
+
+/// The policy that the daemon has put in force, from the texts that it was compiled from.
+fn running(global: &Global) -> Result<Side, Failure> {
+    let request = Request::new(Kind::Policy);
+    let texts: PolicyTexts = client::ask(&global.runtime_dir, &request, PATIENCE)?;
+    let inputs: Vec<Input> = texts.files.into_iter().map(Input::from).collect();
+    let compiled = compile_unproven(&inputs, &HostNames);
+    let (policy, image) = compiled.policy.zip(compiled.image).ok_or_else(|| {
+        let message =
+            "the policy in force is not valid for this program; is the daemon of another version?";
+        Failure::new(Exit::Unavailable, "bad-answer", message)
+    })?;
+    Ok(Side { policy, image })
 }
 
 /// The policy that an argument means; an invalid one's document is the command's result.

@@ -255,7 +255,7 @@ fn serve_client(stream: &UnixStream, id: u64, peer: Peer, server: &Server) -> io
             );
         }
         let response = match parse(&line) {
-            Ok(request) if request.request.changes() && peer != Peer::Root => {
+            Ok(request) if request.request.is_for_root() && peer != Peer::Root => {
                 Response::refuse("not-permitted", "only root may do this")
             }
             Ok(request) => {

@@ -16,7 +16,7 @@ use twopool_policy::policy::Pool;
 use twopool_telemetry::{KernelInfo, ReloadResult, State, Status};
 
 use super::attaching::{Gate, Scheduling};
-use super::protocol::{Kind, Request, Response, ThreadRow, Verdict};
+use super::protocol::{Kind, PolicyText, PolicyTexts, Request, Response, ThreadRow, Verdict};
 use super::reload::{Candidate, Job, Outcome};
 use super::reloads::Reloading;
 use super::state::{Policies, Trouble};
@@ -208,6 +208,7 @@ impl Daemon {
             // Anybody may ask, and can make that a lot of work.
             Kind::Status => priority::at_leisure(|| document(self.status())),
             Kind::Threads => priority::at_leisure(|| document(self.thread_rows())),
+            Kind::Policy => priority::at_leisure(|| Response::ok(self.policy_texts())),
             Kind::Reload if request.wait => return self.ask_for_reload(Some(reply)),
             Kind::Reload => {
                 self.ask_for_reload(None);
@@ -227,6 +228,20 @@ impl Daemon {
         let nothing = || io::Error::other("the scheduler is not attached");
         let threads = self.scheduler().ok_or_else(nothing)?.threads()?;
         Ok(status::thread_rows(&threads, &self.policies))
+    }
+
+    fn policy_texts(&self) -> PolicyTexts {
+        let active = self.policies.active();
+        PolicyTexts {
+            epoch: active.epoch,
+            hash: active.candidate.hash.clone(),
+            files: active
+                .candidate
+                .inputs
+                .iter()
+                .map(PolicyText::from)
+                .collect(),
+        }
     }
 
     pub(super) fn verdict(

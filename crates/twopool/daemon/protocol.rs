@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use twopool_policy::compile::{Input, Role};
 use twopool_telemetry::ReloadResult;
 
 /// Both sides refuse another version, so that neither misreads the other after an upgrade.
@@ -41,16 +42,19 @@ pub enum Kind {
     Status,
     /// Every thread with its pool and rule.
     Threads,
+    /// The texts of the policy in force.
+    Policy,
     /// Read the policy now.
     Reload,
 }
 
 impl Kind {
-    /// Whether it changes what the daemon does; such requests are root's alone.
-    pub fn changes(self) -> bool {
+    /// Whether only root may ask: it changes what the daemon does, or tells what is in files that not
+    /// everybody may read.
+    pub fn is_for_root(self) -> bool {
         match self {
             Kind::Status | Kind::Threads => false,
-            Kind::Reload => true,
+            Kind::Policy | Kind::Reload => true,
         }
     }
 }
@@ -127,6 +131,81 @@ pub struct Verdict {
     pub check: Option<Value>,
     /// Its findings for people, or why nothing could be read; may be empty.
     pub text: String,
+}
+
+/// The result of `policy`: what the policy in force was compiled from. The files may have changed since.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyTexts {
+    /// Of the policy in force.
+    pub epoch: u32,
+    /// Of the set of files.
+    pub hash: String,
+    /// In the order in which they were read.
+    pub files: Vec<PolicyText>,
+}
+
+/// A file of a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyText {
+    /// Its path.
+    pub name: String,
+    /// `policy`, `tests` or `drop-in`.
+    pub role: FileRole,
+    /// Its content.
+    pub text: String,
+}
+
+/// What a file is to its policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileRole {
+    /// The policy file.
+    Policy,
+    /// The file of tests beside it.
+    Tests,
+    /// One of its drop-ins.
+    DropIn,
+}
+
+impl From<Role> for FileRole {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Policy => FileRole::Policy,
+            Role::Tests => FileRole::Tests,
+            Role::DropIn => FileRole::DropIn,
+        }
+    }
+}
+
+impl From<FileRole> for Role {
+    fn from(role: FileRole) -> Self {
+        match role {
+            FileRole::Policy => Role::Policy,
+            FileRole::Tests => Role::Tests,
+            FileRole::DropIn => Role::DropIn,
+        }
+    }
+}
+
+impl From<&Input> for PolicyText {
+    fn from(input: &Input) -> Self {
+        Self {
+            name: input.name.clone(),
+            role: input.role.into(),
+            // A valid policy is UTF-8.
+            text: String::from_utf8_lossy(&input.bytes).into_owned(),
+        }
+    }
+}
+
+impl From<PolicyText> for Input {
+    fn from(file: PolicyText) -> Self {
+        Self {
+            name: file.name,
+            role: file.role.into(),
+            bytes: file.text.into_bytes(),
+        }
+    }
 }
 
 /// One thread in the result of `threads`. Threads that the kernel schedules itself (real-time,

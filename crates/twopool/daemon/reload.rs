@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use twopool_policy::compile::{Compiled, compile_unproven};
+use twopool_policy::compile::{Compiled, Input, compile_unproven};
 use twopool_policy::image::Image;
 
 use super::event_loop::Event;
@@ -46,7 +46,9 @@ pub enum Job {
 pub struct Candidate {
     /// Of the set of files.
     pub hash: String,
-    /// In effective order.
+    /// What it was compiled from, as it was read.
+    pub inputs: Vec<Input>,
+    /// Their names in effective order.
     pub files: Vec<String>,
     /// Names of the rules in effective order.
     pub rules: Vec<String>,
@@ -131,6 +133,7 @@ fn judge(set: PolicySet) -> Outcome {
     match (&compiled.policy, &compiled.image) {
         (Some(policy), Some(image)) => Outcome::Valid(Box::new(Candidate {
             hash,
+            inputs: set.inputs,
             files: compiled
                 .sources
                 .files()

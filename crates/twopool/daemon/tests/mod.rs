@@ -4,6 +4,7 @@
 mod attaching;
 mod ejection;
 mod files;
+mod texts;
 
 use std::fs;
 use std::io;
