@@ -9,10 +9,12 @@
 
 mod blocks;
 mod clock;
+mod cost;
 mod daemon;
 mod live;
 mod pipe;
 mod place;
+mod reloads;
 mod requests;
 mod rng;
 mod spin;
@@ -44,6 +46,10 @@ enum Command {
     Blocks(blocks::Args),
     /// Edits the running daemon's policy and reports which threads changed and how long it took
     Live(live::Args),
+    /// Replaces the running daemon's policy again and again; how soon each acts
+    Reloads(reloads::Args),
+    /// What the callbacks of the scheduler cost, with and without a classification
+    Cost(cost::Args),
     /// Ends at once; `storm` starts it
     #[command(hide = true)]
     Nothing,
@@ -67,6 +73,8 @@ fn run(command: Command) -> Result<()> {
         Command::Storm(args) => storm::run(&args),
         Command::Blocks(args) => blocks::run(&args),
         Command::Live(args) => live::run(&args),
+        Command::Reloads(args) => reloads::run(&args),
+        Command::Cost(args) => cost::run(&args),
         Command::Nothing => Ok(()),
     }
 }

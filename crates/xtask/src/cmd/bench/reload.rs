@@ -1,0 +1,183 @@
+//! How soon a saved policy acts on threads that never sleep, and what checking a policy takes.
+
+use super::{Args, GuestFile, Scenario};
+use crate::table::Table;
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::fmt::Write;
+
+pub const SCENARIO: Scenario = Scenario {
+    name: "reload",
+    about: "from rename(2) of a policy of 100 rules until the kernel program has every one of 16 threads \
+            under it, which never sleep on 4 CPUs; and `twopool check`, from start to end",
+    columns: "Milliseconds of machine time. A reload lies between two looks at the kernel's own data, \
+              which take turns with the load: seen by the second, not yet by the first. It includes the \
+              200 ms for which the daemon waits for a file to settle.",
+    cpus: 4,
+    files,
+    command,
+    summary,
+};
+
+/// Threads that never sleep.
+const THREADS: &str = "16";
+
+fn files(_: &Args) -> Result<Vec<GuestFile>> {
+    Ok(vec![
+        ("/a.toml", hundred_rules("critical")),
+        ("/b.toml", hundred_rules("background")),
+        ("/large.toml", large()),
+    ])
+}
+
+fn head() -> String {
+    "version = 1\ndefault = \"background\"\n".to_owned()
+}
+
+fn rule(text: &mut String, number: usize, pool: &str, conditions: &str) {
+    write!(
+        text,
+        "[[rule]]\nname = \"r{number}\"\npool = \"{pool}\"\n{conditions}\n"
+    )
+    .expect("a string takes every write");
+}
+
+/// The load's threads are the last rule's.
+fn hundred_rules(pool: &str) -> String {
+    let mut text = head();
+    rule(&mut text, 0, "critical", "process = \"twopool*\"\nuser = 0");
+    for number in 1..99 {
+        let conditions = match number % 3 {
+            0 => format!(
+                "thread = [\"srv-{number}-*\", \"io-{number}\"]\ncgroup = {{ under = \"/s{number}\" }}"
+            ),
+            1 => format!("process = \"*worker{number}*\"\nnice = 5"),
+            _ => format!("cgroup = \"/**/unit{number}.service/**\""),
+        };
+        rule(&mut text, number, "critical", &conditions);
+    }
+    rule(&mut text, 99, pool, "thread = \"crowd-*\"\nuser = 0");
+    text
+}
+
+/// 16,000 exact names and 250 patterns, among them 60 that look for a text inside a name and 60 for a
+/// unit anywhere in a cgroup's path.
+fn large() -> String {
+    let mut text = head();
+    let list = |count: usize, item: &dyn Fn(usize) -> String| {
+        (0..count).map(item).collect::<Vec<_>>().join(", ")
+    };
+    let conditions = [
+        format!("thread = [{}]", list(16_000, &|i| format!("\"name-{i}\""))),
+        format!("thread = [{}]", list(60, &|i| format!("\"*in{i}side*\""))),
+        format!(
+            "cgroup = [{}]",
+            list(60, &|i| format!("\"/**/unit{i}.service/**\""))
+        ),
+        format!("process = [{}]", list(70, &|i| format!("\"front{i}-*\""))),
+        format!(
+            "thread = [{}]",
+            list(60, &|i| format!("{{ regex = 'r{i}[a-f]+[0-9]*' }}"))
+        ),
+    ];
+    for (number, conditions) in conditions.iter().enumerate() {
+        rule(
+            &mut text,
+            number,
+            "critical",
+            &format!("{conditions}\nuser = 0"),
+        );
+    }
+    text
+}
+
+fn command(args: &Args) -> Vec<String> {
+    let rounds = if args.quick { "4" } else { "20" };
+    let words = [
+        "twopool-load",
+        "reloads",
+        "--policy",
+        "/a.toml",
+        "--policy",
+        "/b.toml",
+    ];
+    let checks = [
+        "--check",
+        "/a.toml",
+        "--check",
+        "/large.toml",
+        "--rounds",
+        rounds,
+    ];
+    let load = ["--", "--threads", THREADS, "--name", "crowd-N"];
+    words
+        .iter()
+        .chain(&checks)
+        .chain(&load)
+        .map(|word| (*word).to_owned())
+        .collect()
+}
+
+fn summary(_: &Args, lines: &[Value]) -> Result<Table> {
+    let mut table = Table::new(&["what", "least", "median", "most"]);
+    let mut row = |what: &str, key: &str, of: &dyn Fn(&&Value) -> bool| -> Result<()> {
+        let mut times: Vec<f64> = lines
+            .iter()
+            .filter(of)
+            .filter_map(|line| line[key].as_f64())
+            .collect();
+        times.sort_by(f64::total_cmp);
+        let last = times
+            .len()
+            .checked_sub(1)
+            .with_context(|| format!("no measurement of {what}"))?;
+        let text = |ms: f64| format!("{ms:.1}");
+        table.row(vec![
+            what.to_owned(),
+            text(times[0]),
+            text(times[last / 2]),
+            text(times[last]),
+        ]);
+        Ok(())
+    };
+    row("reload, 100 rules: seen by", "effect_ms", &|_| true)?;
+    row("reload, 100 rules: not yet at", "not_before_ms", &|_| true)?;
+    row("check, 100 rules", "wall_ms", &|line| {
+        line["check"] == "/a.toml"
+    })?;
+    row("check, 16,000 names and 250 patterns", "wall_ms", &|line| {
+        line["check"] == "/large.toml"
+    })?;
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn policies_are_as_large_as_they_are_said_to_be() {
+        assert_eq!(hundred_rules("critical").matches("[[rule]]").count(), 100);
+        let large = large();
+        assert_eq!(large.matches("\"name-").count(), 16_000);
+        let patterns = ["*in", "/**/unit", "\"front", "regex"];
+        let counts = patterns.map(|pattern| large.matches(pattern).count());
+        assert_eq!(counts, [60, 60, 70, 60]);
+    }
+
+    #[test]
+    fn reloads_and_checks_are_told_apart() {
+        let lines = [
+            json!({ "check": "/a.toml", "wall_ms": 1.0 }),
+            json!({ "check": "/large.toml", "wall_ms": 50.0 }),
+            json!({ "effect_ms": 230.0, "not_before_ms": 220.0 }),
+            json!({ "effect_ms": 210.0, "not_before_ms": 205.0 }),
+        ];
+        let args = Args::of("reload");
+        let table = summary(&args, &lines).unwrap().text();
+        let seen = table.lines().find(|line| line.contains("seen by"));
+        let cells: Vec<&str> = seen.unwrap().split_whitespace().rev().take(3).collect();
+        assert_eq!(cells, ["230.0", "210.0", "210.0"]);
+    }
+}
