@@ -303,7 +303,7 @@ pub struct ExplainCode {
 The policy goes to standard output, with a comment at each rule that says where it came from. What
 was cut, clashes, means something else or had to be left out goes to standard error. What a policy
 cannot say is left out, never said more widely. Ends with code 1 if a line or layer was malformed;
-the others are imported all the same. docs/import.md says what becomes what.
+the others are imported all the same.
 
 Examples:
   twopool import ananicy /etc/ananicy.d --output policy.toml

@@ -4,6 +4,7 @@ use crate::clock;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
+use serde_json::Value;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -99,22 +100,31 @@ pub fn classes(process: u32) -> Result<Vec<Class>> {
     struct Document {
         threads: Vec<Class>,
     }
-    let out = Command::new("twopool")
-        .args(["threads", "--format", "json"])
-        .stdin(Stdio::null())
-        .output()
-        .context("cannot start twopool")?;
-    if !out.status.success() {
-        bail!(
-            "twopool threads: {}",
-            String::from_utf8_lossy(&out.stderr).trim()
-        );
-    }
     let document: Document =
-        serde_json::from_slice(&out.stdout).context("twopool threads: not as expected")?;
+        serde_json::from_value(ask("threads")?).context("twopool threads: not as expected")?;
     Ok(document
         .threads
         .into_iter()
         .filter(|class| Path::new(&format!("/proc/{process}/task/{}", class.tid)).exists())
         .collect())
+}
+
+/// The document of `twopool status`.
+pub fn status() -> Result<Value> {
+    ask("status")
+}
+
+/// What a command of the program says in JSON.
+fn ask(command: &str) -> Result<Value> {
+    let out = Command::new("twopool")
+        .args([command, "--format", "json"])
+        .stdin(Stdio::null())
+        .output()
+        .context("cannot start twopool")?;
+    if !out.status.success() {
+        let complaint = String::from_utf8_lossy(&out.stderr);
+        bail!("twopool {command}: {}", complaint.trim());
+    }
+    serde_json::from_slice(&out.stdout)
+        .with_context(|| format!("twopool {command}: not as expected"))
 }

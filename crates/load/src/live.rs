@@ -71,19 +71,14 @@ pub fn run(args: &Args) -> Result<()> {
     crate::print(&report)
 }
 
-/// A look at all threads of a load.
-#[derive(Debug)]
-pub struct Seen {
-    /// When it was over.
-    pub at_ns: u64,
-    /// When the last look began that was not it.
-    pub not_before_ns: u64,
-    /// What it saw.
-    pub classes: Vec<Class>,
+struct Seen {
+    at_ns: u64,
+    not_before_ns: u64,
+    classes: Vec<Class>,
 }
 
 /// Waits until all threads of the load are classified and `holds` for each.
-pub fn classes_when(load: &Spinner, holds: impl Fn(&Class) -> bool) -> Result<Seen> {
+fn classes_when(load: &Spinner, holds: impl Fn(&Class) -> bool) -> Result<Seen> {
     let begin = clock::now_ns();
     let mut not_before_ns = begin;
     loop {

@@ -2,15 +2,21 @@
 //!
 //! The load never sleeps, and wants more CPUs than there are: a thread that waits for its turn is under
 //! the new policy when the kernel program has classified it anew, not when the daemon has published it.
+//! When that was, the program has written down itself for the rule that takes the load, so that nobody
+//! has to look while it happens.
 
 use crate::clock;
-use crate::daemon::Daemon;
-use crate::live::{Seen, classes_when};
+use crate::daemon::{self, Daemon};
 use crate::spin::Spinner;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// From a save to the look at what came of it; time enough even for an emulator.
+const PAUSE_NS: u64 = 5_000_000_000;
 
 /// Arguments of `reloads`.
 #[derive(Debug, Clone, clap::Args)]
@@ -18,9 +24,12 @@ pub struct Args {
     /// Policies that replace each other
     #[arg(long, num_args = 1, required = true)]
     policy: Vec<PathBuf>,
+    /// Name of the rule that takes the load
+    #[arg(long)]
+    rule: String,
     /// Reloads
     #[arg(long, default_value_t = 10)]
-    rounds: u64,
+    rounds: usize,
     /// Policies of which only the checking is timed
     #[arg(long, num_args = 1)]
     check: Vec<PathBuf>,
@@ -32,13 +41,13 @@ pub struct Args {
     spin: Vec<String>,
 }
 
-/// A line of the result: one reload.
+/// A line of the result: one reload, in milliseconds from rename(2) on.
 #[derive(Debug, Serialize)]
 struct Reload {
-    /// From rename(2) until a look saw all threads under the new policy.
+    /// The daemon had published the policy, and said so.
+    published_ms: f64,
+    /// The last thread of the load was classified anew.
     effect_ms: f64,
-    /// From rename(2) until the last look that did not.
-    not_before_ms: f64,
 }
 
 /// A line of the result: one policy, checked.
@@ -52,8 +61,7 @@ struct Check {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     clock::sleep_until_ns(clock::now_ns() + (args.settle * 1e9) as u64);
-    // Each twice: the first reads the program from its file system.
-    for policy in args.check.iter().flat_map(|policy| [policy, policy]) {
+    for policy in &args.check {
         crate::print(&check(policy)?)?;
     }
     let dir = std::env::temp_dir().join(format!("twopool-reloads-{}", std::process::id()));
@@ -62,37 +70,53 @@ pub fn run(args: &Args) -> Result<()> {
     std::fs::copy(&args.policy[0], &in_force)?;
     let load = Spinner::start(&args.spin)?;
     let daemon = Daemon::start(&in_force)?;
-    let mut epoch = newest(&classes_when(&load, |class| class.epoch > 0)?);
-    for policy in args
+    for (round, policy) in args
         .policy
         .iter()
         .cycle()
         .skip(1)
-        .take(args.rounds as usize)
+        .take(args.rounds)
+        .enumerate()
     {
-        // The daemon proves what it put in force, and the pools pay what they owe.
-        clock::sleep_until_ns(clock::now_ns() + 2_000_000_000);
+        clock::sleep_until_ns(clock::now_ns() + PAUSE_NS);
         let next = dir.join("policy.toml.new");
         std::fs::copy(policy, &next)?;
-        let begin = clock::now_ns();
+        let begin = Timestamp::now();
         std::fs::rename(&next, &in_force)?;
-        let seen = classes_when(&load, |class| class.epoch > epoch)?;
-        epoch = newest(&seen);
-        crate::print(&Reload {
-            effect_ms: (seen.at_ns - begin) as f64 / 1e6,
-            not_before_ms: seen.not_before_ns.saturating_sub(begin) as f64 / 1e6,
-        })?;
+        clock::sleep_until_ns(clock::now_ns() + PAUSE_NS);
+        // The policy of the start is the first.
+        crate::print(&reload(begin, round as u64 + 2, &args.rule, &load)?)?;
     }
     daemon.stop()?;
     Ok(std::fs::remove_dir_all(&dir)?)
 }
 
-fn newest(seen: &Seen) -> u64 {
-    seen.classes
-        .iter()
-        .map(|class| class.epoch)
-        .max()
-        .unwrap_or(0)
+/// What came of a save.
+fn reload(begin: Timestamp, epoch: u64, rule: &str, load: &Spinner) -> Result<Reload> {
+    let classes = daemon::classes(load.process())?;
+    let spinning = || {
+        classes
+            .iter()
+            .filter(|class| load.tids().contains(&class.tid))
+    };
+    ensure!(
+        spinning().count() == load.tids().len() && spinning().all(|class| class.epoch == epoch),
+        "not every thread is under policy {epoch}: {classes:?}"
+    );
+    let status = daemon::status()?;
+    let rules = status["rules"]
+        .as_array()
+        .context("the status has no rules")?;
+    let rule = rules.iter().find(|found| found["name"] == rule);
+    let rule = rule.context("the status lacks the load's rule")?;
+    let since = |moment: &Value| -> Result<f64> {
+        let moment: Timestamp = moment.as_str().context("a time is missing")?.parse()?;
+        Ok(moment.duration_since(begin).as_secs_f64() * 1e3)
+    };
+    Ok(Reload {
+        published_ms: since(&status["policy"]["loaded_at"])?,
+        effect_ms: since(&rule["last_match_at"])?,
+    })
 }
 
 fn check(policy: &Path) -> Result<Check> {

@@ -138,19 +138,29 @@ impl Outcome {
     /// The one document of a format for programs.
     fn show(self, format: CheckFormat) -> Result<(), Failure> {
         let missing: Vec<String> = self.missing.iter().map(|m| m.message.clone()).collect();
-        match (format, self.missing.first()) {
-            (CheckFormat::Human, _) => Ok(()),
-            (CheckFormat::Json, Some(missing)) => output::json(&json!({
-                "format_version": "1",
-                "error": { "code": missing.code, "message": missing.message },
-            })),
-            (CheckFormat::Json, None) => output::json(&merge(self.documents)),
-            (CheckFormat::Sarif, _) => {
+        match format {
+            CheckFormat::Human => Ok(()),
+            CheckFormat::Json => output::json(&with_error(merge(self.documents), &self.missing)),
+            CheckFormat::Sarif => {
                 output::json(&sarif(&self.checked, &missing, env!("CARGO_PKG_VERSION")))
             }
-            (CheckFormat::Github, _) => output::result(&github(&self.checked, &missing)),
+            CheckFormat::Github => output::result(&github(&self.checked, &missing)),
         }
     }
+}
+
+/// The findings of what could be checked, if anything could, and the first reason why that is not all.
+fn with_error(mut document: Value, missing: &[Failure]) -> Value {
+    let Some(first) = missing.first() else {
+        return document;
+    };
+    if document.is_null() {
+        document = json!({ "format_version": "1" });
+    } else if first.exit == Exit::NoInput {
+        document["valid"] = json!(false); // nobody knows
+    }
+    document["error"] = json!({ "code": first.code, "message": first.message });
+    document
 }
 
 /// The proofs about a valid policy: as text, or as one more item of the document's `proofs`.
@@ -249,6 +259,30 @@ fn sum(a: &Value, b: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A program that reads the document alone must neither lose findings nor take what it could not see
+    /// for valid.
+    #[test]
+    fn what_is_missing_stands_beside_what_was_found() {
+        let found =
+            || json!({ "format_version": "1", "valid": true, "diagnostics": [{ "code": "x" }] });
+        let failure = |exit| [Failure::new(exit, "c", "m")];
+        let error = json!({ "code": "c", "message": "m" });
+        let document = with_error(found(), &failure(Exit::NoInput));
+        assert_eq!(document["diagnostics"][0]["code"], "x");
+        assert_eq!(
+            (&document["valid"], &document["error"]),
+            (&json!(false), &error)
+        );
+        let document = with_error(found(), &failure(Exit::Unavailable));
+        assert_eq!(
+            (&document["valid"], &document["error"]),
+            (&json!(true), &error)
+        );
+        assert_eq!(with_error(found(), &[]), found());
+        let alone = with_error(Value::Null, &failure(Exit::NoInput));
+        assert_eq!(alone, json!({ "format_version": "1", "error": error }));
+    }
 
     #[test]
     fn one_document_for_several_policies() {

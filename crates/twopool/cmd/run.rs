@@ -109,6 +109,7 @@ fn absolute(global: &Global) -> io::Result<Location> {
     Ok(Location {
         policy: location.policy.map(absolute).transpose()?,
         drop_ins: location.drop_ins.map(absolute).transpose()?,
+        is_named: location.is_named,
     })
 }
 

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
+use twopool_diag::Code;
 use twopool_policy::compile::{Compiled, Input, compile_unproven};
 use twopool_policy::image::Image;
 
@@ -103,7 +104,7 @@ pub fn run_worker(location: &Location, jobs: &Receiver<Job>, events: &Sender<Eve
 /// could stay: an empty file is judged like any other.
 pub fn load_first(location: &Location) -> Outcome {
     match read_stable(location) {
-        Ok(set) => judge(set),
+        Ok(set) => outcome(compile_unproven(&set.inputs, &HostNames), set),
         Err(message) => Outcome::Unfinished { message },
     }
 }
@@ -118,17 +119,25 @@ pub fn load(location: &Location, seen: Option<&str>) -> Outcome {
     if seen == Some(hash.as_str()) {
         return Outcome::Seen;
     }
-    if let Some(empty) = set.inputs.iter().find(|input| input.bytes.is_empty()) {
-        return Outcome::Unfinished {
-            message: format!("{} is empty", empty.name),
-        };
+    let compiled = compile_unproven(&set.inputs, &HostNames);
+    match empty_file(&compiled) {
+        Some(name) => Outcome::Unfinished {
+            message: format!("{name} is empty"),
+        },
+        None => outcome(compiled, set),
     }
-    judge(set)
 }
 
-fn judge(set: PolicySet) -> Outcome {
+/// A file with nothing but blanks and comments: somebody is in the middle of writing it.
+fn empty_file(compiled: &Compiled) -> Option<&str> {
+    let kept = compiled.diagnostics.kept();
+    let found = kept.iter().find(|found| found.code == Code::EmptyPolicy)?;
+    let file = compiled.sources.file(found.span?.file);
+    Some(&file.name)
+}
+
+fn outcome(compiled: Compiled, set: PolicySet) -> Outcome {
     let hash = set.hash();
-    let compiled = compile_unproven(&set.inputs, &HostNames);
     let report = Report::of(&compiled, false);
     match (&compiled.policy, &compiled.image) {
         (Some(policy), Some(image)) => Outcome::Valid(Box::new(Candidate {
@@ -196,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn l03_nothing_missing_or_empty_is_ever_a_policy() {
+    fn l03_f07_nothing_missing_or_empty_is_ever_a_policy() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let unfinished = || match loaded(directory.path(), None) {
             Outcome::Unfinished { message } => message,
@@ -204,6 +213,13 @@ mod tests {
         };
         assert!(unfinished().contains("no such file"), "{}", unfinished());
         fs::write(directory.path().join("policy.toml"), "").expect("written");
+        assert!(
+            unfinished().ends_with("policy.toml is empty"),
+            "{}",
+            unfinished()
+        );
+        // F07: what an editor or a template writes first.
+        fs::write(directory.path().join("policy.toml"), "# todo\n\n").expect("written");
         assert!(
             unfinished().ends_with("policy.toml is empty"),
             "{}",

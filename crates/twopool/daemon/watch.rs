@@ -21,7 +21,7 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tracing::warn;
 
 use super::event_loop::Event;
-use crate::host::input::{Location, drop_in_files};
+use crate::host::input::Location;
 
 /// Quiet time after the last event before a look; editors save in several steps.
 pub const SETTLE: Duration = Duration::from_millis(200);
@@ -172,7 +172,7 @@ impl Places {
         }
         if let Some(directory) = &location.drop_ins {
             add_way(&directory.join("x"), &mut inner, MAX_LINKS);
-            for file in drop_in_files(directory).unwrap_or_default() {
+            for file in location.drop_in_files().unwrap_or_default() {
                 add_way(&file, &mut inner, MAX_LINKS);
             }
         }
@@ -231,16 +231,13 @@ fn identity(directory: &Path) -> Option<(u64, u64)> {
 
 /// What the file system says about the files, without reading them.
 fn signature(location: &Location) -> Vec<(PathBuf, Option<[i64; 6]>)> {
-    let drop_ins = location
-        .drop_ins
-        .as_deref()
-        .map(|directory| drop_in_files(directory).unwrap_or_default());
+    let drop_ins = location.drop_in_files().unwrap_or_default();
     let files = location
         .policy
         .iter()
         .cloned()
         .chain(location.tests())
-        .chain(drop_ins.into_iter().flatten());
+        .chain(drop_ins);
     files
         .map(|path| {
             let facts = fs::metadata(&path).ok().map(|m| {
@@ -285,6 +282,7 @@ mod tests {
         let location = Location {
             policy: Some(at("conf/policy.toml")),
             drop_ins: None,
+            is_named: false,
         };
         assert_eq!(
             inner(&location, root.path()),
@@ -300,6 +298,7 @@ mod tests {
         let location = Location {
             policy: Some(root.path().join("a")),
             drop_ins: None,
+            is_named: false,
         };
         assert_eq!(inner(&location, root.path()), [""]);
     }
@@ -309,6 +308,7 @@ mod tests {
         let location = Location {
             policy: Some("/nowhere/etc/policy.toml".into()),
             drop_ins: Some("/nowhere/etc/policy.d".into()),
+            is_named: false,
         };
         let places = Places::of(&location);
         for path in [
@@ -328,6 +328,7 @@ mod tests {
         let location = Location {
             policy: Some("policy.toml".into()),
             drop_ins: None,
+            is_named: false,
         };
         assert_eq!(
             Places::of(&location).inner.into_iter().collect::<Vec<_>>(),

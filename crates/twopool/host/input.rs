@@ -71,11 +71,7 @@ impl PolicySet {
     pub fn read(location: &Location) -> Result<Self, ReadError> {
         let mut first = vec![location.read_policy()?];
         first.extend(location.read_tests()?);
-        let drop_ins = match &location.drop_ins {
-            Some(directory) => drop_in_files(directory)?,
-            None => Vec::new(),
-        };
-        Self::with_drop_ins(first, &drop_ins)
+        Self::with_drop_ins(first, &location.drop_in_files()?)
     }
 
     /// Reads drop-ins behind what was read before.
@@ -168,14 +164,16 @@ fn read_bounded(source: impl Read, most: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The drop-ins of a directory by name; none if it does not exist.
-pub fn drop_in_files(directory: &Path) -> Result<Vec<PathBuf>, ReadError> {
+/// The drop-ins of a directory by name; none if it does not exist and need not.
+pub(super) fn drop_in_files(directory: &Path, must_exist: bool) -> Result<Vec<PathBuf>, ReadError> {
     let failed = |cause| ReadError {
         path: directory.display().to_string(),
         cause,
     };
     let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => {
+            return Ok(Vec::new());
+        }
         other => other.map_err(failed)?,
     };
     let mut paths = Vec::new();

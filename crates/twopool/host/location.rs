@@ -8,15 +8,17 @@ use std::path::{Path, PathBuf};
 use twopool_policy::compile::{Input, Role};
 use twopool_policy::dropins::tests_name;
 
-use super::input::{ReadError, STDIN_NAME, TOO_MUCH, read_input, read_stdin};
+use super::input::{ReadError, STDIN_NAME, TOO_MUCH, drop_in_files, read_input, read_stdin};
 
 /// Where a policy is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     /// The policy file; `None`: standard input.
     pub policy: Option<PathBuf>,
-    /// The directory of drop-ins; it need not exist.
+    /// The directory of drop-ins.
     pub drop_ins: Option<PathBuf>,
+    /// Somebody named that directory: it must exist. The one beside a policy file need not.
+    pub is_named: bool,
 }
 
 impl Location {
@@ -26,6 +28,7 @@ impl Location {
             return Self {
                 policy: None,
                 drop_ins: policy_dir.map(Path::to_owned),
+                is_named: policy_dir.is_some(),
             };
         }
         let policy = if path.is_dir() {
@@ -36,6 +39,7 @@ impl Location {
         let beside = policy.parent().unwrap_or(Path::new("")).join("policy.d");
         Self {
             drop_ins: Some(policy_dir.map_or(beside, Path::to_owned)),
+            is_named: policy_dir.is_some(),
             policy: Some(policy),
         }
     }
@@ -67,6 +71,14 @@ impl Location {
                 role: Role::Policy,
                 bytes: read_stdin()?,
             }),
+        }
+    }
+
+    /// Its drop-ins, by name in byte order.
+    pub fn drop_in_files(&self) -> Result<Vec<PathBuf>, ReadError> {
+        match &self.drop_ins {
+            Some(directory) => drop_in_files(directory, self.is_named),
+            None => Ok(Vec::new()),
         }
     }
 

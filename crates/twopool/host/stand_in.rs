@@ -37,6 +37,16 @@ impl StandIn {
         policy: &Path,
         policy_dir: Option<&Path>,
     ) -> Result<Self, Failure> {
+        let refused = |why: &str| {
+            let message = format!("--as {}: {why}", destination.display());
+            Err(Failure::new(Exit::Usage, "usage", message))
+        };
+        if destination == Path::new("-") {
+            return refused("standard input cannot be replaced; name the file that would be");
+        }
+        if destination.is_dir() {
+            return refused("this is a directory; name the file that would be replaced");
+        }
         let of = |location, role| Self {
             location,
             role,
@@ -59,6 +69,7 @@ impl StandIn {
             Location {
                 policy: Some(parent(folder).join("policy.toml")),
                 drop_ins: Some(folder.to_owned()),
+                is_named: false,
             }
         } else if let Some(location) = tested_by(destination, &configured, policy_dir) {
             return Ok(of(location, Role::Tests));
@@ -68,18 +79,14 @@ impl StandIn {
             let location = Location {
                 policy: Some(destination.to_owned()),
                 drop_ins: Some(policy_dir.map_or(beside, Path::to_owned)),
+                is_named: policy_dir.is_some(),
             };
             return Ok(of(location, Role::Policy));
         };
         if !file_name(destination).is_some_and(is_dropin) {
-            return Err(Failure::new(
-                Exit::Usage,
-                "usage",
-                format!(
-                    "{} would never be read: the name of a drop-in ends in .toml and does not begin with a dot",
-                    destination.display()
-                ),
-            ));
+            return refused(
+                "it would never be read: the name of a drop-in ends in .toml and does not begin with a dot",
+            );
         }
         Ok(of(location, Role::DropIn))
     }
@@ -101,10 +108,7 @@ impl StandIn {
         if self.role != Role::Tests {
             first.extend(self.location.read_tests()?);
         }
-        let mut drop_ins = match &self.location.drop_ins {
-            Some(directory) => input::drop_in_files(directory)?,
-            None => Vec::new(),
-        };
+        let mut drop_ins = self.location.drop_in_files()?;
         if self.role == Role::DropIn {
             drop_ins.retain(|path| path.file_name() != self.destination.file_name());
         }

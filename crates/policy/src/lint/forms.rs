@@ -62,7 +62,9 @@ impl Doubt {
         let place = pattern.text.span;
         let found = Diagnostic::new(self.code, place, self.summary).label(self.label);
         if self.better.len() > MAX_SHOWN {
-            return found.help("docs/policy.md says what each form of a pattern means");
+            return found.help(
+                "a glob knows `*`, `?` and `[..]`; a regex is written `{ regex = '..' }` and takes the whole name",
+            );
         }
         let mut help = match (is_alone, pattern.form) {
             (true, _) => format!("write `{key} = {}`", self.better),

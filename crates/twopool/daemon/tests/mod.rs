@@ -53,6 +53,7 @@ pub fn candidate(thread: &str) -> Candidate {
         &Location {
             policy: Some(path),
             drop_ins: None,
+            is_named: false,
         },
         None,
     ) {

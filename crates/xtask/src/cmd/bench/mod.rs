@@ -30,6 +30,8 @@ struct Scenario {
     /// What the columns of a written report mean.
     columns: &'static str,
     cpus: u32,
+    /// Of the scenario, unless the command line has another.
+    shift: u8,
     files: fn(&Args) -> Result<Vec<GuestFile>>,
     /// What the guest runs; prints a JSON object a line.
     command: fn(&Args) -> Vec<String>,
@@ -54,9 +56,9 @@ pub struct Args {
     /// Seed of the arrivals and of the guest
     #[arg(long, default_value_t = 1)]
     seed: u32,
-    /// Nanoseconds of virtual time an instruction, as a power of two
-    #[arg(long, default_value_t = 1)]
-    shift: u8,
+    /// Nanoseconds of virtual time an instruction, as a power of two [default: the scenario's]
+    #[arg(long)]
+    shift: Option<u8>,
     /// s1: a policy in place of the scenario's
     #[arg(long, value_name = "PATH")]
     policy: Option<PathBuf>,
@@ -98,7 +100,7 @@ pub fn run(host: &Host, args: &Args) -> Result<i32> {
             smp: Smp::flat(scenario.cpus),
             memory_mib: 2048,
             accel: Accel::Counted {
-                shift: args.shift,
+                shift: args.shift.unwrap_or(scenario.shift),
                 seed: args.seed,
             },
         },
@@ -141,7 +143,10 @@ impl Scenario {
         let (name, series) = (self.name, kernel.series());
         let about = format!(
             "{name}: {}. Kernel {}, emulated in instruction-counted time (shift {}, seed {}), one boot.",
-            self.about, kernel.version, args.shift, args.seed
+            self.about,
+            kernel.version,
+            args.shift.unwrap_or(self.shift),
+            args.seed
         );
         println!("{about}\n\n{}", table.text());
         if args.write {

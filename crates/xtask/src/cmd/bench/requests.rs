@@ -15,6 +15,7 @@ pub const S1: Scenario = Scenario {
               that the batch threads used while requests arrived; over what the requests left of the \
               machine, and over what the same threads got in SCHED_IDLE. Two figures are two passes.",
     cpus: CPUS,
+    shift: 1,
     files,
     command,
     summary,
