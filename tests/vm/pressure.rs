@@ -27,6 +27,12 @@ pub const TESTS: &[Test] = &[
         run: asked_to_end_while_it_loads_it_ends,
     },
     Test {
+        name: "pressure::asked_to_end_while_it_reads_its_policy_it_ends",
+        cpus: 1,
+        limit_s: 300,
+        run: asked_to_end_while_it_reads_its_policy_it_ends,
+    },
+    Test {
         name: "pressure::it_is_urgent_and_a_policy_sees_that",
         cpus: 1,
         limit_s: 300,
@@ -92,6 +98,39 @@ fn k06_ejected_under_load_it_answers_and_comes_back() {
     );
     assert_eq!(sched_ext("root/ops"), "twopool");
     assert!(daemon.stop().success());
+}
+
+/// Killed by the signal, it would look to its supervisor like a daemon that failed.
+fn asked_to_end_while_it_reads_its_policy_it_ends() {
+    // Takes long to compile.
+    let names: Vec<String> = (0..16_000)
+        .map(|number| format!("\"name-{number}\""))
+        .collect();
+    let rule = format!(
+        "[[rule]]\npool = \"critical\"\nthread = [{}]\n",
+        names.join(", ")
+    );
+    save(
+        POLICY,
+        &format!("version = 1\ndefault = \"background\"\n{rule}"),
+    );
+    let mut daemon = Daemon::spawn(&["run"]);
+    wait_that("it to catch SIGTERM", || {
+        catches(daemon.pid(), Signal::TERM)
+    });
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.wait().code(), Some(0));
+    let log = daemon.log();
+    assert!(log.contains("nothing was attached"), "{log}");
+    assert_eq!(sched_ext("state"), "disabled");
+}
+
+/// Whether a process has a handler for a signal.
+fn catches(process: u32, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 << (signal.as_raw() - 1) != 0)
 }
 
 /// A supervisor kills what does not end in time, and whoever stops a service expects its effect to be

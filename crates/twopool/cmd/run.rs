@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use tracing::{info, warn};
@@ -36,15 +36,19 @@ pub fn run(_: &Run, global: &Global) -> Result<Exit, Failure> {
     if let Err(error) = priority::raise() {
         warn!(%error, "not urgent to the kernel: on a busy host, loading and reloading take longer");
     }
+    let (events, inbox) = channel();
+    // From here on a signal is an event: a half-started daemon ends cleanly too.
+    signals::serve(events.clone()).map_err(|error| Failure::of_start("signals", &error))?;
     let location =
         absolute(global).map_err(|error| Failure::of_start("the policy's path", &error))?;
     let first = match first_policy(&location)? {
         Ok(candidate) => candidate,
         Err(exit) => return Ok(exit),
     };
-    let (events, inbox) = channel();
-    // From here on a signal is an event: a half-started daemon ends cleanly too.
-    signals::serve(events.clone()).map_err(|error| Failure::of_start("signals", &error))?;
+    if let Some(who) = asked_to_end(&inbox, &events) {
+        info!("{who}: nothing was attached");
+        return Ok(Exit::Done);
+    }
     let socket = ControlSocket::bind(&global.runtime_dir)?;
     let (jobs, work) = channel();
     spawn("worker", events.clone(), {
@@ -72,6 +76,18 @@ pub fn run(_: &Run, global: &Global) -> Result<Exit, Failure> {
     let exit = daemon.run(&inbox)?;
     tell_supervisor(&[sd_notify::NotifyState::Stopping]);
     Ok(exit)
+}
+
+/// Who wants the daemon to end that has hardly begun. Other events are for its loop.
+fn asked_to_end(inbox: &Receiver<Event>, events: &Sender<Event>) -> Option<&'static str> {
+    let so_far: Vec<Event> = inbox.try_iter().collect();
+    for event in so_far {
+        match event {
+            Event::Stop(who) => return Some(who),
+            other => events.send(other).expect("the receiver is at hand"),
+        }
+    }
+    None
 }
 
 /// Another daemon runs: names what is attached as well, which people know from `/sys`.
@@ -143,5 +159,22 @@ fn start_log(format: LogFormat) {
     match format {
         LogFormat::Text => log.with_ansi(output::stderr_colour()).init(),
         LogFormat::Json => log.json().init(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_it_to_end_early_is_heard_and_a_reload_is_not_lost() {
+        let (events, inbox) = channel();
+        events.send(Event::Hangup).expect("open");
+        assert_eq!(asked_to_end(&inbox, &events), None);
+        events.send(Event::Stop("SIGTERM")).expect("open");
+        assert_eq!(asked_to_end(&inbox, &events), Some("SIGTERM"));
+        events.send(Event::Hangup).expect("open");
+        assert_eq!(asked_to_end(&inbox, &events), None);
+        assert!(matches!(inbox.try_recv(), Ok(Event::Hangup)));
     }
 }
