@@ -34,7 +34,7 @@ struct event_counters {
 	u64 own_queue;			/* threads put into a CPU's own queue */
 	u64 kthread_local;		/* per-CPU kernel threads run at once */
 	u64 steals;			/* threads taken from another cache's queues */
-	u64 fallback_no_context;	/* no task storage: default pool, kernel's global queue */
+	u64 fallback_no_context;	/* no task storage: the kernel's global queue */
 	u64 fallback_no_image;		/* no usable image: background pool */
 };
 

@@ -6,7 +6,7 @@
 use crate::Test;
 use crate::cpu::{Progress, Standing, cpu_ns, online, pin, spinners, spinners_on};
 use crate::guest::{
-    Daemon, SOON, Work, Worker, epoch, make_cgroup, status, wait_for_pool, wait_until,
+    Daemon, SOON, Work, Worker, epoch, make_cgroup, status, wait_for, wait_for_pool, wait_until,
 };
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -83,6 +83,11 @@ fn k01_pinned_threads_progress() {
     pin(still.tid(), &[1]);
     let masks: [&[usize]; 5] = [&[1], &[0, 1], &[last], &cpus, &[0, last]];
 
+    let bound = || {
+        let status = wait_for("a status", status);
+        status["events"]["own_queue"].as_u64().expect("a count")
+    };
+    let bound_before = bound();
     let mut progress = [&still, &moved, &flood[0], &flood[1]].map(Progress::of);
     let begin = Instant::now();
     for round in 0.. {
@@ -102,6 +107,7 @@ fn k01_pinned_threads_progress() {
     ]) {
         progress.assert_steady(what, LONGEST_PAUSE);
     }
+    assert!(bound() > bound_before, "they are counted");
     standing.assert_unbroken();
 }
 

@@ -78,6 +78,7 @@ fn it_is_as_documented_and_its_figures_move() {
             "policy",
             "last_reload",
             "pools",
+            "events",
             "rules"
         ]
     );
@@ -85,6 +86,11 @@ fn it_is_as_documented_and_its_figures_move() {
     assert_eq!(status["last_reload"], Value::Null, "nothing was reloaded");
     check_kernel_and_policy(&status);
     check_pools(&status["pools"]);
+    let woken = ["idle_hits", "borrows"].map(|name| status["events"][name].as_u64().expect(name));
+    assert!(woken.iter().sum::<u64>() > 0, "{status}");
+    for name in ["fallback_no_context", "fallback_no_image"] {
+        assert_eq!(status["events"][name], 0, "{status}");
+    }
     check_rules(&status["rules"]);
     let (done, text, _) = twopool(&["status"]);
     assert!(done.success());
@@ -126,7 +132,10 @@ fn check_pools(pools: &Value) {
     let mut owned: Vec<u64> = Vec::new();
     for name in ["critical", "background"] {
         let pool = &pools[name];
-        assert_eq!(members(pool), ["cpus", "threads", "cpu_seconds", "wait_us"]);
+        assert_eq!(
+            members(pool),
+            ["cpus", "threads", "cpu_seconds", "preemptions", "wait_us"]
+        );
         let cpus = pool["cpus"].as_array().expect("CPUs").iter();
         owned.extend(cpus.map(|cpu| cpu.as_u64().expect("a CPU")));
         assert!(pool["threads"].as_u64() > Some(0), "{name}: {pool}");

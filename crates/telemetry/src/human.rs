@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::sample::{LastReload, ReloadResult, State};
+use crate::sample::{Events, LastReload, ReloadResult, State};
 use crate::status::{Pool, Rule, Status};
 
 /// The whole status, ending in a newline.
@@ -14,6 +14,7 @@ pub fn status_text(status: &Status) -> String {
     }
     text.push('\n');
     pool_table(&mut text, status);
+    event_lines(&mut text, &status.events);
     if !status.rules.is_empty() {
         text.push('\n');
         rule_table(&mut text, &status.rules);
@@ -99,6 +100,17 @@ fn pool_table(text: &mut String, status: &Status) {
     };
     line("critical", &status.pools.critical);
     line("background", &status.pools.background);
+}
+
+/// Only what somebody must do something about.
+fn event_lines(text: &mut String, events: &Events) {
+    if events.fallback_no_context > 0 {
+        let _ = writeln!(
+            text,
+            "\nmemory was short: {} without a look at the policy",
+            count(events.fallback_no_context, "wake")
+        );
+    }
 }
 
 fn rule_table(text: &mut String, rules: &[Rule]) {
@@ -215,6 +227,7 @@ mod tests {
                     cpus: vec![0, 1, 2, 5],
                     threads: 40,
                     cpu_ns: 12_500_000_000,
+                    preemptions: 17,
                     wait,
                 },
                 PoolSample {
@@ -224,6 +237,10 @@ mod tests {
                     ..PoolSample::default()
                 },
             ],
+            events: Events {
+                grants: 5,
+                ..Events::default()
+            },
             rules: vec![RuleSample {
                 index: 1,
                 name: "request path".into(),
@@ -254,6 +271,13 @@ background         3       2.0 h          -          -  none
    1  request path        40          41     1.5 min  never
 ";
         assert_eq!(status_text(&sample().into()), expected);
+        let mut starved = sample();
+        starved.events.fallback_no_context = 1;
+        let text = status_text(&starved.into());
+        assert!(
+            text.contains("none\n\nmemory was short: 1 wake without"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -265,6 +289,8 @@ background         3       2.0 h          -          -  none
         assert_eq!(value["last_reload"]["result"], "rejected");
         assert_eq!(value["pools"]["critical"]["cpus"], json!([0, 1, 2, 5]));
         assert_eq!(value["pools"]["critical"]["cpu_seconds"], 12.5);
+        assert_eq!(value["pools"]["critical"]["preemptions"], 17);
+        assert_eq!(value["events"]["grants"], 5);
         assert_eq!(
             value["pools"]["background"]["wait_us"],
             json!({ "p50": null, "p99": null })

@@ -11,6 +11,7 @@ mod status;
 pub use histogram::{Histogram, WAIT_BUCKETS, bucket_start_ns};
 pub use human::status_text;
 pub use sample::{
-    Daemon, KernelInfo, LastReload, PolicyInfo, PoolSample, ReloadResult, RuleSample, Sample, State,
+    Daemon, Events, KernelInfo, LastReload, PolicyInfo, PoolSample, ReloadResult, RuleSample,
+    Sample, State,
 };
 pub use status::{FORMAT_VERSION, Pools, Status};

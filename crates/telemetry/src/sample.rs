@@ -101,8 +101,33 @@ pub struct PoolSample {
     pub threads: u64,
     /// CPU time of its threads since the scheduler was attached.
     pub cpu_ns: u64,
+    /// CPUs that its threads took from the other pool as they woke.
+    pub preemptions: u64,
     /// Runnable to running.
     pub wait: Histogram,
+}
+
+/// What the scheduler did, summed over the machine since it was attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Events {
+    /// Wakes that found an idle CPU of their pool.
+    pub idle_hits: u64,
+    /// Wakes that found one of the other pool.
+    pub borrows: u64,
+    /// Turns given to the pool that was owed time.
+    pub grants: u64,
+    /// Turns given to a queue that had waited too long.
+    pub overdue: u64,
+    /// Threads that waited in a CPU's own queue: pinned, or with a mask that cuts through a cache.
+    pub own_queue: u64,
+    /// Kernel threads bound to a CPU that ran there at once.
+    pub kthread_local: u64,
+    /// Threads taken from another cache's queues.
+    pub steals: u64,
+    /// Wakes of threads without an account, for want of memory: the kernel queued them.
+    pub fallback_no_context: u64,
+    /// Wakes without a usable policy.
+    pub fallback_no_image: u64,
 }
 
 /// Counters of one rule.
@@ -129,6 +154,8 @@ pub struct Sample {
     pub daemon: Daemon,
     /// Critical, background.
     pub pools: [PoolSample; 2],
+    /// What the scheduler did.
+    pub events: Events,
     /// In effective order.
     pub rules: Vec<RuleSample>,
 }

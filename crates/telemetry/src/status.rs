@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sample::{KernelInfo, LastReload, PolicyInfo, PoolSample, RuleSample, Sample, State};
+use crate::sample::{
+    Events, KernelInfo, LastReload, PolicyInfo, PoolSample, RuleSample, Sample, State,
+};
 
 /// Version of every JSON document of the program.
 pub const FORMAT_VERSION: &str = "1";
@@ -22,6 +24,8 @@ pub struct Status {
     pub last_reload: Option<LastReload>,
     /// Both pools.
     pub pools: Pools,
+    /// What the scheduler did.
+    pub events: Events,
     /// In effective order.
     pub rules: Vec<Rule>,
 }
@@ -44,6 +48,8 @@ pub struct Pool {
     pub threads: u64,
     /// CPU time of its threads since the scheduler was attached.
     pub cpu_seconds: f64,
+    /// CPUs that its threads took from the other pool as they woke.
+    pub preemptions: u64,
     /// Runnable to running; null before the first.
     pub wait_us: WaitUs,
 }
@@ -87,6 +93,7 @@ impl From<Sample> for Status {
                 critical: critical.into(),
                 background: background.into(),
             },
+            events: sample.events,
             rules: sample.rules.into_iter().map(Rule::from).collect(),
         }
     }
@@ -103,6 +110,7 @@ impl From<PoolSample> for Pool {
         Pool {
             threads: sample.threads,
             cpu_seconds: seconds(sample.cpu_ns),
+            preemptions: sample.preemptions,
             wait_us: WaitUs {
                 p50: percentile_us(50),
                 p99: percentile_us(99),

@@ -13,7 +13,7 @@ use serde::Serialize;
 use tracing::{info, warn};
 use twopool_policy::image::Image;
 use twopool_policy::policy::Pool;
-use twopool_telemetry::{KernelInfo, ReloadResult, State, Status};
+use twopool_telemetry::{Events, KernelInfo, ReloadResult, State, Status};
 
 use super::attaching::{Gate, Scheduling};
 use super::protocol::{Kind, PolicyText, PolicyTexts, Request, Response, ThreadRow, Verdict};
@@ -79,6 +79,8 @@ pub trait Scheduler: Send {
     fn banks(&self) -> &dyn RuleBanks;
     /// Counters of a pool and the CPUs it owns.
     fn pool(&self, pool: Pool) -> io::Result<(PoolCounters, Vec<u32>)>;
+    /// What it did since it was attached.
+    fn events(&self) -> io::Result<Events>;
     /// All threads of the host.
     fn threads(&self) -> io::Result<Vec<ThreadReport>>;
 }

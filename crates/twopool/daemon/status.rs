@@ -5,7 +5,9 @@ use std::io;
 
 use twopool_policy::policy::Pool;
 use twopool_policy::text::escape;
-use twopool_telemetry::{Daemon, KernelInfo, PolicyInfo, PoolSample, RuleSample, Sample, State};
+use twopool_telemetry::{
+    Daemon, Events, KernelInfo, PolicyInfo, PoolSample, RuleSample, Sample, State,
+};
 
 use super::event_loop::Scheduler;
 use super::protocol::ThreadRow;
@@ -59,6 +61,7 @@ pub fn sample(
             pool(scheduler, Pool::Critical, &threads)?,
             pool(scheduler, Pool::Background, &threads)?,
         ],
+        events: scheduler.map_or_else(|| Ok(Events::default()), Scheduler::events)?,
         daemon,
     })
 }
@@ -72,6 +75,7 @@ fn pool(scheduler: Option<&dyn Scheduler>, pool: Pool, threads: &Census) -> io::
         cpus,
         threads: threads.pools[pool as usize],
         cpu_ns: counters.cpu_ns,
+        preemptions: counters.preemptions,
         wait: counters.wait,
     })
 }

@@ -8,7 +8,7 @@ use std::mem::{offset_of, size_of};
 use libbpf_rs::{Iter, MapCore, MapFlags, MapHandle};
 use twopool_policy::image::RULE_SLOTS;
 use twopool_policy::policy::Pool;
-use twopool_telemetry::{Histogram, WAIT_BUCKETS};
+use twopool_telemetry::{Events, Histogram, WAIT_BUCKETS};
 
 use super::abi::types;
 use super::accounts::{RuleBanks, RuleCounters};
@@ -18,6 +18,8 @@ use super::accounts::{RuleBanks, RuleCounters};
 pub struct PoolCounters {
     /// CPU time of its threads.
     pub cpu_ns: u64,
+    /// CPUs that its threads took from the other pool.
+    pub preemptions: u64,
     /// Runnable to running.
     pub wait: Histogram,
 }
@@ -27,12 +29,32 @@ pub struct PoolCounters {
 pub struct Counters {
     pools: MapHandle,
     rules: MapHandle,
+    events: MapHandle,
 }
 
 impl Counters {
-    /// The maps `pool_stats` and `rule_stats`.
-    pub fn new(pools: MapHandle, rules: MapHandle) -> Self {
-        Self { pools, rules }
+    /// The maps `pool_stats`, `rule_stats` and `event_stats`.
+    pub fn new(pools: MapHandle, rules: MapHandle, events: MapHandle) -> Self {
+        Self {
+            pools,
+            rules,
+            events,
+        }
+    }
+
+    /// What the scheduler did.
+    pub fn events(&self) -> io::Result<Events> {
+        let values = per_cpu(&self.events, 0)?;
+        let sum = |offset| values.iter().map(|value| u64_at(value, offset)).sum();
+        macro_rules! events {
+            ($($field:ident)*) => {
+                Events { $($field: sum(offset_of!(types::event_counters, $field)),)* }
+            };
+        }
+        Ok(events! {
+            idle_hits borrows grants overdue own_queue kthread_local steals fallback_no_context
+            fallback_no_image
+        })
     }
 
     /// One pool.
@@ -41,6 +63,7 @@ impl Counters {
         for value in per_cpu(&self.pools, pool as u32)? {
             let field = |offset| u64_at(&value, offset);
             sum.cpu_ns += field(offset_of!(types::pool_counters, cpu_ns));
+            sum.preemptions += field(offset_of!(types::pool_counters, preemptions));
             let wait = offset_of!(types::pool_counters, wait);
             sum.wait
                 .add((0..WAIT_BUCKETS).map(|bucket| field(wait + 8 * bucket)));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use twopool_policy::image::Image;
 use twopool_policy::policy::Pool;
-use twopool_telemetry::KernelInfo;
+use twopool_telemetry::{Events, KernelInfo};
 
 use super::accounts::RuleBanks;
 use super::apply::Publish;
@@ -81,6 +81,10 @@ impl Scheduler for Attached {
 
     fn pool(&self, pool: Pool) -> io::Result<(PoolCounters, Vec<u32>)> {
         Ok((self.counters().pool(pool)?, self.owned_cpus(pool)))
+    }
+
+    fn events(&self) -> io::Result<Events> {
+        self.counters().events()
     }
 
     fn threads(&self) -> io::Result<Vec<ThreadReport>> {

@@ -116,6 +116,7 @@ impl Opened {
         let counters = Counters::new(
             handle(&skel.maps.pool_stats)?,
             handle(&skel.maps.rule_stats)?,
+            handle(&skel.maps.event_stats)?,
         );
         Ok(Loaded {
             skel,

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use twopool_policy::image::Image;
 use twopool_policy::policy::Pool;
 use twopool_policy::thread::Thread;
-use twopool_telemetry::{KernelInfo, State, Status};
+use twopool_telemetry::{Events, KernelInfo, State, Status};
 
 use super::control::ControlSocket;
 use super::event_loop::{Attach, Channels, Daemon, Event, Kernel, Scheduler};
@@ -165,6 +165,9 @@ impl Scheduler for PaperScheduler {
     }
     fn pool(&self, _: Pool) -> io::Result<(PoolCounters, Vec<u32>)> {
         Ok((PoolCounters::default(), vec![0]))
+    }
+    fn events(&self) -> io::Result<Events> {
+        Ok(Events::default())
     }
     fn threads(&self) -> io::Result<Vec<ThreadReport>> {
         Ok(Vec::new())
