@@ -110,7 +110,10 @@ fn reload(begin: Timestamp, epoch: u64, rule: &str, load: &Spinner) -> Result<Re
     let rule = rules.iter().find(|found| found["name"] == rule);
     let rule = rule.context("the status lacks the load's rule")?;
     let since = |moment: &Value| -> Result<f64> {
-        let moment: Timestamp = moment.as_str().context("a time is missing")?.parse()?;
+        let moment = moment
+            .as_str()
+            .with_context(|| format!("a time is missing: {status}"))?;
+        let moment: Timestamp = moment.parse()?;
         Ok(moment.duration_since(begin).as_secs_f64() * 1e3)
     };
     Ok(Reload {

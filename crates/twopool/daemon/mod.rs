@@ -6,6 +6,7 @@ mod attaching;
 pub mod control;
 pub mod event_loop;
 pub mod protocol;
+mod quiet;
 pub mod reload;
 pub mod reloads;
 pub mod signals;

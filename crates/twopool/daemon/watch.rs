@@ -4,13 +4,14 @@
 //! Which directories: those of the policy file and of the drop-ins, their parents (to see the
 //! directories themselves replaced), and every directory that a symbolic link on the way leads
 //! through. What an event says is not believed; it only starts a look, after things have been quiet
-//! for `SETTLE`. A slow look at file times goes on beside it: some file systems report nothing.
+//! (`quiet`). A slow look at file times goes on beside it: some file systems report nothing.
 //!
 //! Invariant: the watches are renewed before the loop is told, so that a change after the loop's
 //! reading is seen as another event.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -19,14 +20,12 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tracing::warn;
+use twopool_policy::dropins::is_dropin;
 
 use super::event_loop::Event;
+use super::quiet::{Quiet, WRITER_PATIENCE};
 use crate::host::input::Location;
 
-/// Quiet time after the last event before a look; editors save in several steps.
-pub const SETTLE: Duration = Duration::from_millis(200);
-/// A directory that never comes to rest is looked at this often.
-const MAX_SETTLE: Duration = Duration::from_secs(2);
 /// Pause between looks at file times; without notifications they are all there is.
 const POLL: Duration = Duration::from_secs(5);
 const POLL_ALONE: Duration = Duration::from_secs(1);
@@ -85,14 +84,14 @@ impl Watch<'_> {
 
     /// Waits for a relevant event and for quiet after it: true; or for `poll` to pass: false.
     fn wait(&self, raw: &Receiver<notify::Result<notify::Event>>, poll: Duration) -> bool {
-        let poll_at = Instant::now() + poll;
-        let mut first: Option<Instant> = None;
-        let mut until = poll_at;
+        let mut quiet = Quiet::new(Instant::now() + poll);
         loop {
+            let until = quiet.until();
             match raw.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(event) if self.is_relevant(&event) => {
-                    let now = Instant::now();
-                    until = (now + SETTLE).min(*first.get_or_insert(now) + MAX_SETTLE);
+                    quiet.heard(event.ok().as_ref(), Instant::now(), |path| {
+                        is_policy_file(self.location, path)
+                    });
                 }
                 Ok(_) => {}
                 // Without a watcher its end of the channel is gone: time is all that passes.
@@ -100,7 +99,15 @@ impl Watch<'_> {
                     std::thread::sleep(until.saturating_duration_since(Instant::now()));
                     return false;
                 }
-                Err(RecvTimeoutError::Timeout) => return first.is_some(),
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(path) = quiet.open_file() {
+                        warn!(
+                            file = %path.display(),
+                            "still open for writing after {} s: taken as it is", WRITER_PATIENCE.as_secs()
+                        );
+                    }
+                    return quiet.has_news();
+                }
             }
         }
     }
@@ -222,6 +229,15 @@ fn parent(path: &Path) -> PathBuf {
         Some(parent) => parent.to_owned(),
         None => PathBuf::from("/"),
     }
+}
+
+/// Is that the name of a file of the policy? Editors keep others open beside it for hours.
+fn is_policy_file(location: &Location, path: &Path) -> bool {
+    let name = path.file_name();
+    let named = |file: &Path| file.file_name() == name;
+    location.policy.as_deref().is_some_and(named)
+        || location.tests().as_deref().is_some_and(named)
+        || name.is_some_and(|name| is_dropin(name.as_bytes()))
 }
 
 fn identity(directory: &Path) -> Option<(u64, u64)> {

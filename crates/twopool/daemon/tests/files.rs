@@ -1,8 +1,10 @@
 //! Saves of every kind: what the daemon must notice, and what must change nothing.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::time::Duration;
 
 use twopool_telemetry::{ReloadResult, Status};
 
@@ -273,4 +275,24 @@ fn tests_beside_the_policy_are_run_at_every_reload() {
     // The policy stays as it is, its tests alone change: that is noticed too.
     fs::write(&tests, test("critical")).expect("written");
     assert_eq!(running.kernel.wait_for("new"), 2);
+}
+
+/// A valid prefix of a policy is a policy. On a busy host a writer can be held up for longer than any
+/// settling time in the middle of a file.
+#[test]
+fn l03_a_writer_that_pauses_is_waited_for() {
+    let running = Running::start();
+    let before = running.kernel.count();
+    let mut file = fs::File::create(running.policy()).expect("truncated");
+    file.write_all(text("half").as_bytes()).expect("written");
+    std::thread::sleep(Duration::from_secs(1));
+    let rest = "[[rule]]\npool = \"critical\"\nthread = \"whole\"\n";
+    file.write_all(rest.as_bytes()).expect("written");
+    drop(file);
+    assert_eq!(
+        running.kernel.wait_for("whole"),
+        before + 1,
+        "half of it was in force"
+    );
+    assert_eq!(running.stop(), Exit::Done);
 }

@@ -45,13 +45,13 @@ fn rule(text: &mut String, number: usize, pool: &str, conditions: &str) {
 /// The load's threads are the last rule's.
 fn hundred_rules(pool: &str) -> String {
     let mut text = head();
-    rule(&mut text, 0, "critical", "process = \"twopool*\"\nuser = 0");
+    rule(&mut text, 0, "critical", "process = \"twopool\"\nuser = 0");
     for number in 1..99 {
         let conditions = match number % 3 {
             0 => format!(
                 "thread = [\"srv-{number}-*\", \"io-{number}\"]\ncgroup = {{ under = \"/s{number}\" }}"
             ),
-            1 => format!("process = \"*worker{number}*\"\nnice = 5"),
+            1 => format!("process = \"*-w{number}-*\"\nnice = 5"),
             _ => format!("cgroup = \"/**/unit{number}.service/**\""),
         };
         rule(&mut text, number, "critical", &conditions);
