@@ -89,6 +89,7 @@ codes! {
     LooksLikeGlob "looks-like-glob" Warning "A regex, prefix or path that reads like a glob.";
     CgroupMountPoint "cgroup-mount-point" Warning "A cgroup path that begins with the mount point.";
     SuspiciousEscape "suspicious-escape" Warning "An escape in double quotes that TOML turned into another character.";
+    ControlCharacter "control-character" Warning "A control character, such as a tab, in a name or a path.";
     LooksLikeLiteral "looks-like-literal" Warning "A bracket class that reads like part of a name.";
     SuspiciousBlank "suspicious-blank" Warning "A name pattern that begins or ends with a blank.";
     WorkqueueSuffix "workqueue-suffix" Warning "A kernel worker's name with the work queue that /proc adds.";

@@ -44,6 +44,9 @@ pub fn read_thread(proc_root: &Path, tid: i32) -> io::Result<Seen> {
     let directory = proc_root.join(tid.to_string());
     let read = |name: &str| fs::read(directory.join(name)).map_err(vanished);
     let stat = Stat::parse(&read("stat")?).ok_or_else(|| malformed("stat"))?;
+    if stat.is_dead {
+        return Err(io::ErrorKind::NotFound.into());
+    }
     let ids = Ids::parse(&read("status")?).ok_or_else(|| malformed("status"))?;
     let thread = kernel_name(&read("comm")?, stat.kthread);
     let process = match ids.tgid == tid {
@@ -106,6 +109,8 @@ fn malformed(file: &str) -> io::Error {
 /// What /proc/PID/stat says; the name in it may hold any byte, so fields count from its last `)`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
+    /// It has ended, and its parent has not asked for its exit status yet: it is never scheduled again.
+    is_dead: bool,
     nice: i8,
     kthread: bool,
     sched: Sched,
@@ -121,6 +126,7 @@ impl Stat {
         let field = |number: usize| fields.get(number - 3).copied();
         let policy = field(41)?.parse().ok()?;
         Some(Stat {
+            is_dead: matches!(field(3)?, "Z" | "X"),
             kthread: field(9)?.parse::<u64>().ok()? & PF_KTHREAD != 0,
             nice: field(19)?.parse().ok()?,
             sched: match policy {
@@ -199,6 +205,7 @@ mod tests {
         assert_eq!(
             parsed,
             Stat {
+                is_dead: false,
                 nice: -5,
                 kthread: false,
                 sched: Sched::Batch,
@@ -302,6 +309,26 @@ mod tests {
                 io::ErrorKind::NotFound
             );
         }
+    }
+
+    #[test]
+    fn e01_a_zombie_is_no_thread() {
+        let mut child = std::process::Command::new("true").spawn().expect("started");
+        let tid = i32::try_from(child.id()).expect("a process id");
+        let begun = std::time::Instant::now();
+        let found = loop {
+            match read_thread(Path::new("/proc"), tid) {
+                // Not ended yet.
+                Ok(_) if begun.elapsed().as_secs() < 60 => std::thread::yield_now(),
+                found => break found,
+            }
+        };
+        assert!(
+            Path::new(&format!("/proc/{tid}")).exists(),
+            "nobody waited for it"
+        );
+        assert_eq!(found.expect_err("it ended").kind(), io::ErrorKind::NotFound);
+        child.wait().expect("waited for");
     }
 
     #[test]

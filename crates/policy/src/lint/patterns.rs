@@ -16,6 +16,7 @@ pub fn lint(conditions: &ConditionOptions, found: &mut Findings) {
         let patterns = patterns.as_deref().unwrap_or_default();
         for pattern in patterns {
             escapes(pattern, found);
+            control_characters(pattern, found);
             blanks(pattern, found);
             literal_brackets(pattern, found);
             workqueue(pattern, found);
@@ -31,6 +32,7 @@ pub fn lint(conditions: &ConditionOptions, found: &mut Findings) {
 pub fn lint_cgroups(key: &str, patterns: &[PatternOptions], found: &mut Findings) {
     for pattern in patterns {
         escapes(pattern, found);
+        control_characters(pattern, found);
     }
     forms::cgroups(key, patterns, found);
 }
@@ -59,11 +61,28 @@ fn escapes(pattern: &PatternOptions, found: &mut Findings) {
     }
 }
 
+/// A tab is the one control character that may stand between quotes as it is, and looks like a blank.
+fn control_characters(pattern: &PatternOptions, found: &mut Findings) {
+    let text = &pattern.text;
+    // What came of an escape has been doubted already.
+    if text.escape.is_none() && text.value.contains('\t') {
+        let summary = "a control character in a pattern";
+        found.push(
+            Diagnostic::new(Code::ControlCharacter, text.span, summary)
+                .label(format!(
+                    "the pattern is `{}`",
+                    crate::text::escape(text.value.as_bytes())
+                ))
+                .help("delete it, or write `?` in a glob for a name that has one"),
+        );
+    }
+}
+
 fn blanks(pattern: &PatternOptions, found: &mut Findings) {
     let text = &pattern.text.value;
-    let leading = text.starts_with([' ', '\t']) && pattern.form != Form::Regex;
+    let leading = text.starts_with(' ') && pattern.form != Form::Regex;
     // A prefix may well end in a blank, and so may a name that the kernel cut there.
-    let trailing = text.ends_with([' ', '\t']) && (is_exact(pattern) || is_glob(pattern));
+    let trailing = text.ends_with(' ') && (is_exact(pattern) || is_glob(pattern));
     if leading || trailing {
         found.push(
             Diagnostic::new(
