@@ -15,8 +15,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// From a save to the look at what came of it; time enough even for an emulator.
-const PAUSE_NS: u64 = 5_000_000_000;
+/// From a save to the look at what came of it, and from that to the next save.
+const PAUSE_NS: u64 = 2_000_000_000;
 
 /// Arguments of `reloads`.
 #[derive(Debug, Clone, clap::Args)]
