@@ -195,21 +195,15 @@ SHARED(u32) range_row(const struct policy_image *img __arg_nonnull,
 SHARED(u64) find_name(const struct policy_image *img __arg_nonnull,
 		      const struct name *name __arg_nonnull)
 {
-	u32 at = 0, step = img->name_slots, entry;
+	u32 slots = img->name_slots, step, entry;
+	u64 hash = (name->w[0] ^ img->name_seed) * 0x9e3779b97f4a7c15ull;
 
-	for (u32 i = 0; i < NAME_STEPS; i++) {
-		u64 high, low, greater;
-
-		step >>= 1;
-		if (!step)
-			break;
-		entry = img->names + 3 * (at + step);
-		high = pool_u64(img, entry);
-		low = pool_u64(img, entry + 1);
-		greater = below(name->w[0], high) | (is_zero(name->w[0] ^ high) & below(name->w[1], low));
-		at += step & ((u32)k_opaque(greater) - 1);
-	}
-	entry = img->names + 3 * at;
+	hash = (hash ^ (hash >> 32) ^ name->w[1]) * 0xd6e8feb86659fd93ull;
+	hash ^= hash >> 32;
+	step = (u32)(hash >> 24) | 1;
+	/* a table of less than four slots has one displacement: the mask is then 0 */
+	step *= pool_u16(img, img->name_displacements + ((u32)(hash >> 48) & ((slots - 1) >> 2)));
+	entry = img->names + 3 * (((u32)hash + step) & (slots - 1));
 	return pool_u64(img, entry + 2) & -is_zero((name->w[0] ^ pool_u64(img, entry)) |
 						   (name->w[1] ^ pool_u64(img, entry + 1)));
 }

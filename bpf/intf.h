@@ -46,7 +46,6 @@ enum limits {
 	MAX_ROW_WORDS = 8,	/* MAX_ALTS / 64 */
 	MAX_PLANE_WORDS = 24,	/* three planes of MAX_ROW_WORDS */
 	MAX_EXACT_NAMES = 16384,
-	NAME_STEPS = 14,	/* log2(MAX_EXACT_NAMES): steps of the branch-free search */
 	MAX_BOUNDS = 4096,	/* entries of one range table (user, group, hint) */
 	BOUND_STEPS = 12,	/* log2(MAX_BOUNDS) */
 	MAX_DFAS = 4,		/* automata per dimension */
@@ -145,11 +144,11 @@ struct automata {
 	struct dfa dfas[MAX_DFAS];
 };
 
-/* One exact name. The table is sorted by (key[0], key[1]) as little-endian u64s compared as
- * numbers, and padded with all-ones keys to `name_slots`, a power of two not below the count; no
- * name has such a key, since its last byte is NUL. A name is its bytes followed by NULs up to 16
- * bytes. Search without branches: i = 0; for (step = name_slots / 2; step; step /= 2) if
- * (key[i + step] <= key) i += step; then the name is at i or nowhere. */
+/* One exact name: its bytes followed by NULs up to 16 bytes, as two little-endian u64s. The table is a
+ * perfect hash of `name_slots` entries, a power of two above the count; an empty one has an all-ones
+ * key, which no name has, since its last byte is NUL. With find_name()'s hash of a name, 64 bits of it,
+ * d = displacement[hash >> 48 & (slots / 4 - 1)] (the first where there are less than four slots), and
+ * the name is at ((u32)hash + d * (hash >> 24 | 1)) & (slots - 1) or nowhere. */
 struct name_entry {
 	u64 key[2];
 	u32 row[NR_NAME_DIMS];	/* plane row for DIM_THREAD and DIM_PROCESS; 0 = not named there */
@@ -231,7 +230,9 @@ struct policy_image {
 	u32 plane_rows;		/* u64 offset: plane row i is at plane_rows + i * 3 * words */
 	u32 rows;		/* u64 offset: row i is at rows + i * words */
 	u32 names;		/* u64 offset of struct name_entry[name_slots] (3 u64s each) */
-	u32 name_slots;		/* power of two, 1..=MAX_EXACT_NAMES */
+	u32 name_slots;		/* power of two, 1..=2 * MAX_EXACT_NAMES */
+	u32 name_displacements;	/* u16[] in the pool, in u16s: one for each four slots, at least one */
+	u32 name_seed;
 
 	struct name_dim name_dims[NR_NAME_DIMS];
 	struct name_dim cgroup;

@@ -138,6 +138,8 @@ static const struct native_field fields[] = {
 	IMAGE_FIELD(rows),
 	IMAGE_FIELD(names),
 	IMAGE_FIELD(name_slots),
+	IMAGE_FIELD(name_displacements),
+	IMAGE_FIELD(name_seed),
 	IMAGE_FIELD(name_dims),
 	IMAGE_FIELD(cgroup),
 	IMAGE_FIELD(user),

@@ -6,9 +6,10 @@
 //!
 //! Invariant: no image, however damaged, makes it panic or loop.
 
+use crate::image::names::Place;
 use crate::image::{
-    IMAGE_ABI, Image, MAX_ALTS, MAX_BOUNDS, MAX_DFAS, MAX_EXACT_NAMES, MAX_NAME_UNITS,
-    MAX_PATH_UNITS, MAX_ROW_WORDS, RULE_HINTS, RULE_SLOTS, UNIT_SHIFTS, offset, size,
+    IMAGE_ABI, Image, MAX_ALTS, MAX_BOUNDS, MAX_DFAS, MAX_NAME_UNITS, MAX_PATH_UNITS,
+    MAX_ROW_WORDS, RULE_HINTS, RULE_SLOTS, UNIT_SHIFTS, offset, size,
 };
 use crate::policy::Pool;
 use crate::thread::{Thread, cut};
@@ -153,19 +154,15 @@ impl Image {
         let key = u128::from_le_bytes(key);
         let (low, high) = (key as u64, (key >> 64) as u64);
         let names = self.u32_at(offset::NAMES) as usize;
-        let slots = self.u32_at(offset::NAME_SLOTS) as usize & (2 * MAX_EXACT_NAMES - 1);
-        let entry = |i: usize| {
-            (
-                self.pool_u64(names + 3 * i),
-                self.pool_u64(names + 3 * i + 1),
-            )
-        };
-        let index = search(slots, |i| entry(i) <= (low, high));
-        if entry(index) != (low, high) {
+        let slots = self.u32_at(offset::NAME_SLOTS) as usize;
+        let place = Place::of([low, high], self.u32_at(offset::NAME_SEED));
+        let displacements = self.u32_at(offset::NAME_DISPLACEMENTS) as usize;
+        let displacement = self.pool_u16(displacements + place.bucket(slots));
+        let entry = names + 3 * place.slot(displacement, slots);
+        if (self.pool_u64(entry), self.pool_u64(entry + 1)) != (low, high) {
             return 0;
         }
-        let rows = self.pool_u64(names + 3 * index + 2);
-        (rows >> (32 * dim)) as u32
+        (self.pool_u64(entry + 2) >> (32 * dim)) as u32
     }
 
     fn or_plane_row(&self, into: &mut PlaneRow, id: u32) {

@@ -64,6 +64,8 @@ pub(crate) struct Header {
     pub rows: u32,
     pub names: u32,
     pub name_slots: u32,
+    pub name_displacements: u32,
+    pub name_seed: u32,
     pub name_dims: [NameDimRecord; 2],
     pub cgroup: NameDimRecord,
     pub user: RangesRecord,
@@ -141,6 +143,8 @@ fn write_header(out: &mut Writer, header: &Header, pool_used: u32) {
         header.rows,
         header.names,
         header.name_slots,
+        header.name_displacements,
+        header.name_seed,
     ] {
         out.u32(value);
     }

@@ -12,6 +12,7 @@
 //! masks its indices as `intf.h` says never leaves the image.
 
 mod encode;
+pub(crate) mod names;
 
 pub(crate) use encode::{
     DfaRecord, Header, NameDimRecord, PoolRecord, RangesRecord, RuleRecord, Tables, encode,
@@ -106,6 +107,8 @@ layout! {
     ROWS "rows" 4;
     NAMES "names" 4;
     NAME_SLOTS "name_slots" 4;
+    NAME_DISPLACEMENTS "name_displacements" 4;
+    NAME_SEED "name_seed" 4;
     NAME_DIMS "name_dims" (2 * size::NAME_DIM);
     CGROUP "cgroup" size::NAME_DIM;
     USER "user" size::RANGES;

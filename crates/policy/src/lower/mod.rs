@@ -22,6 +22,7 @@ pub(crate) use self::alternatives::{Alternative, Field, alternatives};
 use self::patterns::{Compiled, ExactNames, Lowering};
 use self::rows::Rows;
 use crate::automaton::{WORK, Work};
+use crate::image::names::NameTable;
 use crate::image::{
     Header, Image, MAX_ALTS, MAX_BOUNDS, MAX_EXACT_NAMES, MAX_RULES, NameDimRecord, POOL_WORDS,
     PoolRecord, RangesRecord, Tables, encode,
@@ -139,7 +140,7 @@ fn overflow(what: &str) -> Diagnostic {
         .help("use fewer patterns with wildcards, above all on cgroups")
 }
 
-/// The exact names, sorted as the kernel program searches them.
+/// The exact names, where the kernel program looks for them.
 fn write_names(
     exact: &ExactNames,
     plane_rows: &mut Rows,
@@ -147,17 +148,19 @@ fn write_names(
     header: &mut Header,
 ) {
     assert!(exact.len() <= MAX_EXACT_NAMES, "resolve refuses more");
-    let slots = exact.len().next_power_of_two();
-    let mut entries = Vec::with_capacity(3 * slots);
-    for (key, [thread, process]) in exact {
+    let with_rows = exact.iter().map(|(key, [thread, process])| {
         let rows = [plane_rows.intern(thread), plane_rows.intern(process)].map(u64::from);
-        entries.extend([key[0], key[1], rows[0] | rows[1] << 32]);
-    }
-    for _ in exact.len()..slots {
-        entries.extend([u64::MAX, u64::MAX, 0]);
-    }
-    header.names = tables.push_u64s(&entries);
-    header.name_slots = slots as u32;
+        (*key, rows[0] | rows[1] << 32)
+    });
+    let table = NameTable::new(&with_rows.collect::<Vec<_>>());
+    let entries = table.entries.iter();
+    let words: Vec<u64> = entries
+        .flat_map(|(key, rows)| [key[0], key[1], *rows])
+        .collect();
+    header.names = tables.push_u64s(&words);
+    header.name_slots = table.entries.len() as u32;
+    header.name_displacements = tables.push_u16s(&table.displacements);
+    header.name_seed = table.seed;
 }
 
 fn write_numbers<'a>(
@@ -204,6 +207,8 @@ fn empty_header(words: usize, name_dims: [NameDimRecord; 2], cgroup: NameDimReco
         rows: 0,
         names: 0,
         name_slots: 1,
+        name_displacements: 0,
+        name_seed: 0,
         name_dims,
         cgroup,
         user: RangesRecord::default(),
