@@ -74,12 +74,7 @@ fn r04_patterns_too_large_or_pathological() {
         "version = 1\ndefault = \"background\"\n[[rule]]\npool = \"critical\"\nthread = {{ regex = '{}' }}\n",
         names.join("|")
     );
-    let out = compiled(text);
-    assert!(
-        out.is_valid() || codes(&out) == [Code::PatternTooLarge],
-        "{:?}",
-        codes(&out)
-    );
+    assert!(compiled(text).is_valid());
 }
 
 /// The reference says what anchors mean and what is refused.

@@ -108,13 +108,17 @@ fn l05_a_policy_that_is_missing_or_empty_is_told_until_it_is_back() {
 }
 
 #[test]
-fn l05_bad_policies_change_nothing_and_the_next_good_one_applies() {
+fn l05_r04_bad_policies_change_nothing_and_the_next_good_one_applies() {
     let running = Running::start();
     for (bad, code) in [
         ("pool = \"fast\"", "unknown-pool"),
         (
             "pool = \"critical\"\nthread = { regex = '(' }",
             "invalid-regex",
+        ),
+        (
+            "pool = \"critical\"\nthread = { regex = '\\w{1000}{100}' }",
+            "pattern-too-large",
         ),
     ] {
         save_by_rename(
