@@ -49,9 +49,9 @@ static void stay(struct cpu_state *cs, struct task_struct *prev, s32 cpu, u64 no
 }
 
 /* Serves the background pool first, if it is owed. `keep`: pool of a current thread that could go
- * on, or NR_POOLS; `behind`: it should. */
+ * on, or NR_POOLS; `due`: the same pool if it should, before others of its pool. */
 static bool dispatch_owed(const struct policy_image *img, struct cpu_state *cs,
-			  struct task_struct *prev, u32 keep, bool behind, s32 cpu, u64 now)
+			  struct task_struct *prev, u32 keep, u32 due, s32 cpu, u64 now)
 {
 	if (cs->grant != GRANT_DUE) {
 		if (!is_owed(img, POOL_BACKGROUND))
@@ -60,7 +60,7 @@ static bool dispatch_owed(const struct policy_image *img, struct cpu_state *cs,
 			return false;
 		grant_claim(img, cs, POOL_BACKGROUND);
 	}
-	if (!(behind && keep == POOL_BACKGROUND) && take_from_pool(cs, POOL_BACKGROUND, cpu, now)) {
+	if (due != POOL_BACKGROUND && take_from_pool(cs, POOL_BACKGROUND, cpu, now)) {
 		cs->grant = GRANT_TAKEN;
 		count_event(grants);
 		return true;

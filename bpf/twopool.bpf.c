@@ -135,8 +135,7 @@ void OPS(on_dispatch, s32 cpu, struct task_struct *prev)
 	const struct policy_image *img = k_image();
 	struct cpu_state *cs = cpu_state(cpu);
 	u64 now = k_now();
-	u32 keep = NR_POOLS;
-	bool behind;
+	u32 keep = NR_POOLS, due = NR_POOLS;
 
 	if (!img)
 		return;
@@ -147,12 +146,14 @@ void OPS(on_dispatch, s32 cpu, struct task_struct *prev)
 		grant_release(cs, POOL_BACKGROUND);
 	if (dispatch_overdue(img, cs, cpu, now))
 		return;
-	behind = keep != NR_POOLS && is_behind(prev, img, cs, keep, cpu, now);
-	if (dispatch_owed(img, cs, prev, keep, behind, cpu, now))
+	if (keep != NR_POOLS && is_behind(prev, img, cs, keep, cpu, now))
+		due = keep;
+	if (dispatch_owed(img, cs, prev, keep, due, cpu, now))
 		return;
-	if (!(behind && keep == POOL_CRITICAL) && take_from_pool(cs, POOL_CRITICAL, cpu, now))
+	if (due != POOL_CRITICAL && take_from_pool(cs, POOL_CRITICAL, cpu, now))
 		return;
-	if (keep != POOL_CRITICAL && !behind && take_from_pool(cs, POOL_BACKGROUND, cpu, now))
+	if (keep != POOL_CRITICAL && due != POOL_BACKGROUND &&
+	    take_from_pool(cs, POOL_BACKGROUND, cpu, now))
 		return;
 	if (keep != NR_POOLS) {
 		stay(cs, prev, cpu, now);

@@ -3,8 +3,11 @@
 //! Pure: it judges names, the caller lists the directory. A link to `/dev/null` is the caller's
 //! business too.
 
+use serde::{Deserialize, Serialize};
+
 /// What a file is to the policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// The policy file itself, which needs `version` and `default`.
     Policy,

@@ -18,7 +18,7 @@ use twopool_policy::thread::{Thread, cut};
 
 use super::in_kernel::{Found, InKernel};
 use super::near::{self, NearMiss, near_misses};
-use super::{explain_list, valid_policy};
+use super::{explain_list, judge};
 use crate::cli::{Explain, Format, Global, SchedArg, Simulated};
 use crate::exit::{Exit, Failure};
 use crate::host::input::{Location, PolicySet};
@@ -29,7 +29,9 @@ use crate::output;
 
 /// Explains one thread or a file of them under the policy of `--policy`.
 pub fn run(args: &Explain, global: &Global) -> Result<Exit, Failure> {
-    let compiled = match valid_policy(global, args.format)? {
+    let location = Location::of_argument(&global.policy, global.policy_dir.as_deref());
+    let set = PolicySet::read(&location)?;
+    let compiled = match judge(&set, args.format)? {
         Ok(compiled) => compiled,
         Err(exit) => return Ok(exit),
     };
@@ -37,10 +39,10 @@ pub fn run(args: &Explain, global: &Global) -> Result<Exit, Failure> {
     let thread = if let Some(file) = &args.threads {
         return explain_list::run(file, args.format, &judge);
     } else if let Some(pid) = args.pid {
-        return process(pid, args.format, &judge, &Running::of(global)?);
+        return process(pid, args.format, &judge, &Running::of(&set, global));
     } else if let Some(tid) = args.tid {
         let seen = real_thread(tid)?;
-        return real(&seen, args.format, &judge, &Running::of(global)?).map(|()| Exit::Done);
+        return real(&seen, args.format, &judge, &Running::of(&set, global)).map(|()| Exit::Done);
     } else {
         let name = args.thread.as_deref().unwrap_or_default();
         simulated_thread(name.as_bytes(), &args.simulated, &judge.policy)?
@@ -61,12 +63,11 @@ struct Running {
 }
 
 impl Running {
-    fn of(global: &Global) -> Result<Self, Failure> {
-        let location = Location::of_argument(&global.policy, global.policy_dir.as_deref());
-        Ok(Self {
-            hash: PolicySet::read(&location)?.hash(),
+    fn of(judged: &PolicySet, global: &Global) -> Self {
+        Self {
+            hash: judged.hash(),
             kernel: InKernel::ask(global),
-        })
+        }
     }
 
     fn find(&self, explanation: &Explanation) -> Option<Found<'_>> {
@@ -102,7 +103,9 @@ fn real(seen: &Seen, format: Format, judge: &Judge, running: &Running) -> Result
     let found = running.find(&explanation);
     if format == Format::Json {
         let mut document = document(&explanation, &near, seen.other_class);
-        document["kernel"] = json!(found);
+        if let Some(found) = found {
+            document["kernel"] = json!(found);
+        }
         return output::json(&document);
     }
     let mut text = human(&explanation, seen.other_class) + &near::human(&near);

@@ -59,7 +59,12 @@ fn valid_policy(global: &Global, format: Format) -> Result<Result<Compiled, Exit
 
 /// The same for any policy.
 fn valid_policy_at(location: &Location, format: Format) -> Result<Result<Compiled, Exit>, Failure> {
-    let compiled = compile_unproven(&PolicySet::read(location)?.inputs, &HostNames);
+    judge(&PolicySet::read(location)?, format)
+}
+
+/// The same for a policy that was read.
+fn judge(set: &PolicySet, format: Format) -> Result<Result<Compiled, Exit>, Failure> {
+    let compiled = compile_unproven(&set.inputs, &HostNames);
     if compiled.is_valid() {
         return Ok(Ok(compiled));
     }

@@ -66,6 +66,12 @@ struct Side {
 }
 
 impl Side {
+    /// `None` for a policy that is not valid.
+    fn of(compiled: Compiled) -> Option<Self> {
+        let (policy, image) = compiled.policy.zip(compiled.image)?;
+        Some(Self { policy, image })
+    }
+
     fn view(&self, class: Class) -> ClassView<'_> {
         let index = usize::from(class.rule).checked_sub(1);
         ClassView::new(&self.policy, Outcome::of(class), index)
@@ -78,21 +84,17 @@ fn running(global: &Global) -> Result<Side, Failure> {
     let texts: PolicyTexts = client::ask(&global.runtime_dir, &request, PATIENCE)?;
     let inputs: Vec<Input> = texts.files.into_iter().map(Input::from).collect();
     let compiled = compile_unproven(&inputs, &HostNames);
-    let (policy, image) = compiled.policy.zip(compiled.image).ok_or_else(|| {
+    Side::of(compiled).ok_or_else(|| {
         let message =
             "the policy in force is not valid for this program; is the daemon of another version?";
         Failure::new(Exit::Unavailable, "bad-answer", message)
-    })?;
-    Ok(Side { policy, image })
+    })
 }
 
 /// The policy that an argument means; an invalid one's document is the command's result.
 fn side(path: &Path, format: Format) -> Result<Result<Side, Exit>, Failure> {
     let valid = valid_policy_at(&Location::of_argument(path, None), format)?;
-    Ok(valid.map(|Compiled { policy, image, .. }| {
-        let (policy, image) = policy.zip(image).expect("a valid policy has both");
-        Side { policy, image }
-    }))
+    Ok(valid.map(|compiled| Side::of(compiled).expect("it is valid")))
 }
 
 /// Where threads come from.

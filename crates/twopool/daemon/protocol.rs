@@ -150,48 +150,16 @@ pub struct PolicyText {
     /// Its path.
     pub name: String,
     /// `policy`, `tests` or `drop-in`.
-    pub role: FileRole,
+    pub role: Role,
     /// Its content.
     pub text: String,
-}
-
-/// What a file is to its policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FileRole {
-    /// The policy file.
-    Policy,
-    /// The file of tests beside it.
-    Tests,
-    /// One of its drop-ins.
-    DropIn,
-}
-
-impl From<Role> for FileRole {
-    fn from(role: Role) -> Self {
-        match role {
-            Role::Policy => FileRole::Policy,
-            Role::Tests => FileRole::Tests,
-            Role::DropIn => FileRole::DropIn,
-        }
-    }
-}
-
-impl From<FileRole> for Role {
-    fn from(role: FileRole) -> Self {
-        match role {
-            FileRole::Policy => Role::Policy,
-            FileRole::Tests => Role::Tests,
-            FileRole::DropIn => Role::DropIn,
-        }
-    }
 }
 
 impl From<&Input> for PolicyText {
     fn from(input: &Input) -> Self {
         Self {
             name: input.name.clone(),
-            role: input.role.into(),
+            role: input.role,
             // A valid policy is UTF-8.
             text: String::from_utf8_lossy(&input.bytes).into_owned(),
         }
@@ -202,7 +170,7 @@ impl From<PolicyText> for Input {
     fn from(file: PolicyText) -> Self {
         Self {
             name: file.name,
-            role: file.role.into(),
+            role: file.role,
             bytes: file.text.into_bytes(),
         }
     }

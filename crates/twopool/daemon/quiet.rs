@@ -23,8 +23,8 @@ pub const WRITER_PATIENCE: Duration = Duration::from_secs(10);
 pub struct Quiet {
     /// If nothing happens.
     idle_until: Instant,
-    first: Option<Instant>,
-    last: Option<Instant>,
+    /// The first event and the last one.
+    news: Option<(Instant, Instant)>,
     /// Files that were written to, and not closed since.
     open: BTreeSet<PathBuf>,
 }
@@ -34,8 +34,7 @@ impl Quiet {
     pub fn new(idle_until: Instant) -> Self {
         Self {
             idle_until,
-            first: None,
-            last: None,
+            news: None,
             open: BTreeSet::new(),
         }
     }
@@ -47,8 +46,8 @@ impl Quiet {
         now: Instant,
         is_policy: impl Fn(&Path) -> bool,
     ) {
-        self.first.get_or_insert(now);
-        self.last = Some(now);
+        let first = self.news.map_or(now, |(first, _)| first);
+        self.news = Some((first, now));
         let Some(event) = event else { return };
         let paths = event.paths.iter().filter(|path| is_policy(path));
         match event.kind {
@@ -65,16 +64,16 @@ impl Quiet {
 
     /// When the wait is over, as things are now.
     pub fn until(&self) -> Instant {
-        match (self.first, self.last) {
-            (Some(first), Some(_)) if !self.open.is_empty() => first + WRITER_PATIENCE,
-            (Some(first), Some(last)) => (last + SETTLE).min(first + MAX_SETTLE),
-            _ => self.idle_until,
+        match self.news {
+            None => self.idle_until,
+            Some((first, _)) if !self.open.is_empty() => first + WRITER_PATIENCE,
+            Some((first, last)) => (last + SETTLE).min(first + MAX_SETTLE),
         }
     }
 
     /// Whether anything happened.
     pub fn has_news(&self) -> bool {
-        self.first.is_some()
+        self.news.is_some()
     }
 
     /// A file that its writer has not closed.

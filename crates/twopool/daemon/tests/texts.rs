@@ -38,6 +38,6 @@ fn they_are_those_of_the_policy_in_force_and_not_of_the_disk() {
     let paths = [running.policy(), running.conf().join("policy.d/50-x.toml")];
     assert_eq!(names, paths.map(|path| path.display().to_string()));
     assert_eq!(told.files[0].text, text("second"));
-    assert_eq!(Role::from(told.files[1].role), Role::DropIn);
+    assert_eq!(told.files[1].role, Role::DropIn);
     assert_eq!(running.stop(), Exit::Done);
 }

@@ -5,13 +5,13 @@
 //! do it and nothing else schedules it, else in a guest in instruction-counted time.
 
 use crate::artifacts::Artifacts;
-use crate::cmd::vm::{exit_code, pass_on, report_console};
+use crate::cmd::vm::collect;
 use crate::host::{self, Host, progress};
 use crate::kernel::{self, Spec};
 use crate::measure::{self, Block};
 use crate::table::Table;
 use crate::vm::qemu::{Accel, Machine, Smp};
-use crate::vm::{Boot, End, Port, shell_line};
+use crate::vm::{Boot, shell_line};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -192,16 +192,10 @@ fn run_in_guest(host: &Host, args: &Args) -> Result<Result<(Place, String), i32>
         timeout: Duration::from_secs(1800),
     };
     progress("the guest's time is slow; this takes a few minutes");
-    let mut output = Vec::new();
-    let outcome = boot.run(host, &mut |port, data| match port {
-        Port::Stdout => output.extend_from_slice(data),
-        _ => pass_on(port, data),
-    })?;
-    report_console(&outcome.console);
-    let code = exit_code(&outcome, boot.timeout);
-    if outcome.end != End::Exited(0) {
-        return Ok(Err(code));
-    }
+    let output = match collect(host, &boot)? {
+        Ok(output) => output,
+        Err(code) => return Ok(Err(code)),
+    };
     let sentence = format!(
         "kernel {}, {GUEST_CPUS} CPUs, emulated in instruction-counted time: compare the ratios, \
          not the milliseconds",
@@ -211,7 +205,7 @@ fn run_in_guest(host: &Host, args: &Args) -> Result<Result<(Place, String), i32>
         sentence,
         cpus: GUEST_CPUS,
     };
-    Ok(Ok((place, String::from_utf8_lossy(&output).into_owned())))
+    Ok(Ok((place, output)))
 }
 
 fn report_blocks(place: &Place, lines: &[Value]) -> Result<()> {

@@ -127,6 +127,22 @@ pub fn pass_on(port: Port, data: &[u8]) {
     };
 }
 
+/// Boots, and collects what the guest writes to standard output. `Err` with an exit code when it failed,
+/// which has been said.
+pub fn collect(host: &Host, boot: &Boot) -> Result<Result<String, i32>> {
+    let mut output = Vec::new();
+    let outcome = boot.run(host, &mut |port, data| match port {
+        Port::Stdout => output.extend_from_slice(data),
+        _ => pass_on(port, data),
+    })?;
+    report_console(&outcome.console);
+    let code = exit_code(&outcome, boot.timeout);
+    Ok(match outcome.end {
+        End::Exited(0) => Ok(String::from_utf8_lossy(&output).into_owned()),
+        _ => Err(code),
+    })
+}
+
 /// Says what the kernel said that matters.
 pub fn report_console(console: &Console) {
     for finding in console.findings() {

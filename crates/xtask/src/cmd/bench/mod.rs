@@ -7,13 +7,13 @@ mod reload;
 mod requests;
 
 use crate::artifacts::Artifacts;
-use crate::cmd::vm::{exit_code, pass_on, report_console};
+use crate::cmd::vm::collect;
 use crate::host::{self, Host, progress};
 use crate::kernel::{self, Kernel, Spec};
 use crate::measure;
 use crate::table::Table;
 use crate::vm::qemu::{Accel, Machine, Smp};
-use crate::vm::{Boot, End, Port, shell_line};
+use crate::vm::{Boot, shell_line};
 use anyhow::{Result, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::Value;
@@ -110,17 +110,11 @@ pub fn run(host: &Host, args: &Args) -> Result<i32> {
         timeout: Duration::from_secs(args.timeout),
     };
     progress(format!("measuring {}: {}", scenario.name, scenario.about));
-    let mut output = Vec::new();
-    let outcome = boot.run(host, &mut |port, data| match port {
-        Port::Stdout => output.extend_from_slice(data),
-        _ => pass_on(port, data),
-    })?;
-    report_console(&outcome.console);
-    let code = exit_code(&outcome, boot.timeout);
-    if outcome.end != End::Exited(0) {
-        return Ok(code);
-    }
-    let lines = measure::json_lines(&String::from_utf8_lossy(&output))?;
+    let output = match collect(host, &boot)? {
+        Ok(output) => output,
+        Err(code) => return Ok(code),
+    };
+    let lines = measure::json_lines(&output)?;
     scenario.report(host, args, &kernel, &lines)?;
     Ok(0)
 }
