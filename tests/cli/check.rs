@@ -92,6 +92,12 @@ fn drop_ins_beside_the_policy_take_part() {
         "{}",
         run.stderr
     );
+    // Named, it must exist; then it takes the place of the one beside the policy.
+    let run = place
+        .run("check policy.toml --policy-dir elsewhere")
+        .ends_with(66);
+    assert!(run.stderr.contains("elsewhere"), "{}", run.stderr);
+    place.write("elsewhere/notes.txt", "no drop-in");
     place
         .run("check policy.toml --policy-dir elsewhere")
         .ends_with(0);

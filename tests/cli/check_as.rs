@@ -113,6 +113,8 @@ fn what_is_missing_or_makes_no_sense_is_said() {
         ("check --as etc/policy.d/50-x.toml etc", 66),
         ("check --as etc/policy.d/50-x.conf candidate", 64),
         ("check --as etc/policy.d/50-x.toml", 64),
+        ("check --as etc candidate", 64),
+        ("check --as - candidate", 64),
         ("check --as etc/policy.d/50-x.toml candidate candidate", 64),
     ] {
         let run = place.run(arguments).ends_with(code);

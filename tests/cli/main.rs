@@ -217,7 +217,8 @@ fn wrong_usage_ends_with_64_and_json_stays_json() {
         "explain 12 --thread x",
         "explain --process x",
         "check --format yaml",
-        "plan new.toml",
+        "plan",
+        "plan a b c",
         "plan --witness --threads x a b",
     ] {
         let run = place.run(arguments).ends_with(64);

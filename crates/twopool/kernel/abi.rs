@@ -46,7 +46,8 @@ macro_rules! c_field {
 
 /// `struct policy_image` as the C compiler laid it out, in the order of `FIELDS`.
 const C_FIELDS: &[(&str, usize)] = c_field! {
-    abi epoch words rule_count plane_rows rows names name_slots name_displacements name_seed name_dims cgroup user group hint
+    abi epoch words rule_count plane_rows rows names name_slots name_displacements name_seed
+    name_dims cgroup user group hint
     nice_row flags_row alt_rule rules pools steal_ns sizing_interval_ns background_wait_ns
     hint_boost_ns hint_share_permille pool_used pool
 };

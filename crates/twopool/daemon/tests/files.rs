@@ -286,7 +286,9 @@ fn tests_beside_the_policy_are_run_at_every_reload() {
 #[test]
 fn l03_a_writer_that_pauses_is_waited_for() {
     let running = Running::start();
-    let before = running.kernel.count();
+    // The look at a start, before anybody watches, sees whatever is there.
+    save_by_rename(&running.policy(), &text("watched"));
+    let before = running.kernel.wait_for("watched");
     let mut file = fs::File::create(running.policy()).expect("truncated");
     file.write_all(text("half").as_bytes()).expect("written");
     std::thread::sleep(Duration::from_secs(1));
