@@ -308,7 +308,7 @@ struct task_report {
 	struct thread_class acting;
 	struct thread_class fresh;	/* by the policy in force, computed now */
 	u32 epoch;			/* of the image that gave `acting` */
-	u32 flags;			/* enum report_flags */
+	enum report_flags flags;	/* any of them together */
 };
 
 /* ---- test entry point -------------------------------------------------------------------------- */

@@ -133,6 +133,9 @@ pub struct Policy {
 /// threads can still name it.
 pub const UNKNOWN_ID_BASE: u64 = 1 << 32;
 
+/// Weight of a thread inside its pool when nothing else is said.
+pub const NEUTRAL_WEIGHT: u32 = 100;
+
 /// One `[[rule]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {

@@ -19,6 +19,7 @@ use std::sync::atomic::{Ordering, fence};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use twopool_policy::image::{FIELDS, Image};
 use twopool_policy::policy::Pool;
+use twopool_telemetry::WAIT_BUCKETS;
 
 /// Generated from the BPF object by build.rs.
 #[allow(
@@ -64,6 +65,11 @@ const _: () = {
         i += 1;
     }
 };
+
+// Lengths that this side names; a line that does not compile names one that `bpf/` changed.
+const _: fn(&types::bss) -> &[u64; CPU_WORDS] = |bss| &bss.online;
+const _: fn(&types::pool_counters) -> &[u64; WAIT_BUCKETS] = |counters| &counters.wait;
+const _: fn(&types::exit_report) -> &[i8; EXIT_DUMP_BYTES] = |report| &report.dump;
 
 /// Variables of the kernel program that it changes while we look.
 #[derive(Debug, Clone, Copy)]
@@ -129,8 +135,11 @@ fn read_words(words: *const [u64; CPU_WORDS]) -> [u64; CPU_WORDS] {
     std::array::from_fn(|index| unsafe { ptr::read_volatile(first.add(index)) })
 }
 
-/// `CPU_WORDS` of `bpf/intf.h`.
+/// Words of a bit per CPU.
 pub const CPU_WORDS: usize = 16;
+
+/// Size of the dump that the kernel writes when it ejects.
+pub const EXIT_DUMP_BYTES: usize = 65_536;
 
 /// Copies an image into the value of a fresh policy map, whose memory is zero.
 ///

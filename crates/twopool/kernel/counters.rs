@@ -136,12 +136,6 @@ pub struct Acting {
     pub epoch: u32,
 }
 
-/// `enum report_flags` of `bpf/intf.h`.
-const REPORT_HAS_CONTEXT: u32 = 1;
-const REPORT_STALE: u32 = 2;
-const REPORT_NOT_OURS: u32 = 4;
-const REPORT_NO_FRESH: u32 = 8;
-
 /// Reads all threads from a started task iterator.
 pub fn read_threads(mut iterator: Iter) -> io::Result<Vec<ThreadReport>> {
     let mut bytes = Vec::new();
@@ -171,6 +165,7 @@ fn decode_report(record: &[u8]) -> ThreadReport {
         (pool, u16::from_ne_bytes([record[rule], record[rule + 1]]))
     };
     let flags = word(offset_of!(types::task_report, flags));
+    let has = |flag: types::report_flags| flags & flag.0 != 0;
     let name = offset_of!(types::task_report, comm);
     let (pool, rule) = class(offset_of!(types::task_report, acting));
     let acting = Acting {
@@ -187,10 +182,12 @@ fn decode_report(record: &[u8]) -> ThreadReport {
             .take_while(|byte| *byte != 0)
             .collect(),
         // Storage is made before a thread first runs; until then its epoch is 0.
-        acting: (flags & REPORT_HAS_CONTEXT != 0 && acting.epoch != 0).then_some(acting),
-        fresh: (flags & REPORT_NO_FRESH == 0).then(|| class(offset_of!(types::task_report, fresh))),
-        stale: flags & REPORT_STALE != 0,
-        not_ours: flags & REPORT_NOT_OURS != 0,
+        acting: (has(types::report_flags::REPORT_HAS_CONTEXT) && acting.epoch != 0)
+            .then_some(acting),
+        fresh: (!has(types::report_flags::REPORT_NO_FRESH))
+            .then(|| class(offset_of!(types::task_report, fresh))),
+        stale: has(types::report_flags::REPORT_STALE),
+        not_ours: has(types::report_flags::REPORT_NOT_OURS),
     }
 }
 
@@ -206,6 +203,8 @@ mod tests {
 
     #[test]
     fn a_record_of_the_iterator_is_decoded_by_the_c_layout() {
+        use types::report_flags as flags;
+
         let mut record = vec![0; size_of::<types::task_report>()];
         let mut put = |offset: usize, bytes: &[u8]| {
             record[offset..offset + bytes.len()].copy_from_slice(bytes)
@@ -216,7 +215,7 @@ mod tests {
         put(offset_of!(types::task_report, epoch), &3_u32.to_ne_bytes());
         put(
             offset_of!(types::task_report, flags),
-            &(REPORT_HAS_CONTEXT | REPORT_STALE).to_ne_bytes(),
+            &(flags::REPORT_HAS_CONTEXT.0 | flags::REPORT_STALE.0).to_ne_bytes(),
         );
         let fresh = offset_of!(types::task_report, fresh);
         put(

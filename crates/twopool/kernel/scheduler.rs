@@ -19,7 +19,9 @@ use libbpf_rs::{Iter, Link, MapHandle, MapMut};
 use twopool_policy::image::Image;
 use twopool_policy::policy::Pool;
 
-use super::abi::{OpenTwopoolSkel, TwopoolSkel, TwopoolSkelBuilder, Variables, types};
+use super::abi::{
+    EXIT_DUMP_BYTES, OpenTwopoolSkel, TwopoolSkel, TwopoolSkelBuilder, Variables, types,
+};
 use super::apply::{PolicySlot, Publish};
 use super::counters::{Counters, ThreadReport, read_threads};
 use super::ejection::Ejection;
@@ -32,9 +34,6 @@ use crate::host::saving::save_whole;
 /// A runnable thread that waits longer makes the kernel eject the scheduler; it must be above
 /// 4.096 s, the overload threshold of 7.3's rescue, and at most 30 s.
 const WATCHDOG_MS: u32 = 20_000;
-
-/// Size of the dump that the kernel writes when it ejects; `EXIT_DUMP_LEN` in `bpf/maps.h`.
-const EXIT_DUMP_BYTES: u32 = 65_536;
 
 /// `enum scx_ops_flags` members to set where the kernel has them. Their values differ between
 /// kernels, so they are looked up by name.
@@ -80,7 +79,7 @@ impl Opened {
         }
         ops.flags = flags(&btf);
         ops.timeout_ms = WATCHDOG_MS;
-        ops.exit_dump_len = EXIT_DUMP_BYTES;
+        ops.exit_dump_len = EXIT_DUMP_BYTES as u32;
         ops.hotplug_seq = host.hotplug_seq();
         write_topology(
             skel.maps

@@ -1,6 +1,6 @@
 //! Sets of bytes, and the classes of bytes that a group of sets cannot tell apart.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// A set of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
@@ -54,7 +54,7 @@ impl Classes {
         distinct.sort();
         distinct.dedup();
         for set in distinct {
-            let mut split: HashMap<(u8, bool), u8> = HashMap::new();
+            let mut split: FxHashMap<(u8, bool), u8> = FxHashMap::default();
             for byte in 0..=255u8 {
                 let class = &mut of[usize::from(byte)];
                 let fresh = split.len() as u8;

@@ -14,7 +14,7 @@
 //! Invariant: entering states along a value and ORing `emit`, then `fin` of the last one, gives
 //! the union of the rows of exactly the patterns that the value meets.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::byteset::Classes;
 use super::union::Union;
@@ -86,10 +86,10 @@ struct Builder<'a> {
     states: Vec<Key>,
     /// Active ids of all of them.
     held: usize,
-    ids: HashMap<Key, u16>,
+    ids: FxHashMap<Key, u16>,
     trans: Vec<u16>,
     rows: Vec<Box<[u64]>>,
-    row_ids: HashMap<Box<[u64]>, u32>,
+    row_ids: FxHashMap<Box<[u64]>, u32>,
 }
 
 impl<'a> Builder<'a> {
@@ -106,10 +106,10 @@ impl<'a> Builder<'a> {
             base_state: vec![None; union.classes.representatives.len()],
             states: Vec::new(),
             held: 0,
-            ids: HashMap::new(),
+            ids: FxHashMap::default(),
             trans: Vec::new(),
             rows: vec![zeros.clone()],
-            row_ids: HashMap::from([(zeros, 0)]),
+            row_ids: FxHashMap::from_iter([(zeros, 0)]),
         }
     }
 

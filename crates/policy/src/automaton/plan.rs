@@ -6,7 +6,7 @@
 //!
 //! Invariant: every pattern ends in exactly one automaton or unit, or is named in the error.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use super::byteset::ByteSet;
 use super::dfa::{MAX_STATES, determinize};
@@ -195,7 +195,7 @@ impl Plan<'_, '_> {
     /// Brings the number of parts down to what the kernel program walks.
     fn merge(&mut self) -> Result<(), TooLarge> {
         while self.parts.len() > MAX_DFAS && self.demote_one(SMALL_PART) {}
-        let mut tried = HashSet::new();
+        let mut tried = FxHashSet::default();
         while self.parts.len() > MAX_DFAS {
             if !self.merge_one(&mut tried) && !self.demote_one(usize::MAX) {
                 self.parts.sort_by_key(|part| part.dfa.states());
@@ -210,7 +210,7 @@ impl Plan<'_, '_> {
 
     /// Joins two parts whose common automaton is hardly larger than the two, the smallest first.
     /// `tried` holds the pairs that were too large, by the first pattern of each.
-    fn merge_one(&mut self, tried: &mut HashSet<(usize, usize)>) -> bool {
+    fn merge_one(&mut self, tried: &mut FxHashSet<(usize, usize)>) -> bool {
         self.parts
             .sort_by_key(|part| (part.dfa.states(), part.chosen[0]));
         for small in 0..self.parts.len() {

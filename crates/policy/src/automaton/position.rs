@@ -8,7 +8,8 @@
 //! accepting end (within 15 bytes for names), and the language is that of the regex on the values
 //! of the domain.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
 
 use regex_automata::nfa::thompson::{NFA, State, WhichCaptures};
 use regex_automata::util::look::Look;
@@ -272,20 +273,20 @@ struct Closure {
 /// Removes empty transitions. A position is a byte-consuming state together with one target.
 struct Extraction<'a> {
     nfa: &'a NFA,
-    ids: HashMap<(StateID, StateID), u32>,
+    ids: FxHashMap<(StateID, StateID), u32>,
     targets: Vec<StateID>,
     class: Vec<ByteSet>,
-    closures: HashMap<StateID, Closure>,
+    closures: FxHashMap<StateID, Closure>,
 }
 
 impl<'a> Extraction<'a> {
     fn new(nfa: &'a NFA) -> Self {
         Self {
             nfa,
-            ids: HashMap::new(),
+            ids: FxHashMap::default(),
             targets: Vec::new(),
             class: Vec::new(),
-            closures: HashMap::new(),
+            closures: FxHashMap::default(),
         }
     }
 
@@ -321,7 +322,7 @@ impl<'a> Extraction<'a> {
     /// `^` holds only before the first byte; after `$` nothing but the end may come.
     fn closure(&mut self, from: StateID, at_start: bool) -> Result<Closure, Refusal> {
         let mut closure = Closure::default();
-        let mut seen = HashSet::new();
+        let mut seen = FxHashSet::default();
         let mut stack = vec![(from, false)];
         while let Some((id, ended)) = stack.pop() {
             if !seen.insert((id, ended)) {

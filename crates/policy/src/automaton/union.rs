@@ -2,7 +2,7 @@
 //!
 //! Invariant: ids of one pattern are consecutive, so that a sorted set is grouped by pattern.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::Member;
 use super::byteset::{ByteSet, Classes};
@@ -37,14 +37,14 @@ impl<'a> Union<'a> {
             universal: Vec::new(),
             start: Vec::new(),
         };
-        let mut known: HashMap<ByteSet, [u64; 4]> = HashMap::new();
+        let mut known: FxHashMap<ByteSet, [u64; 4]> = FxHashMap::default();
         for (index, member) in members.iter().enumerate() {
             union.add(index as u32, member.positions, &mut known);
         }
         union
     }
 
-    fn add(&mut self, owner: u32, from: &Positions, known: &mut HashMap<ByteSet, [u64; 4]>) {
+    fn add(&mut self, owner: u32, from: &Positions, known: &mut FxHashMap<ByteSet, [u64; 4]>) {
         let base = self.owner.len() as u32;
         let met = base + from.len() as u32;
         let shift = |set: &[u32], accepts: bool| -> Vec<u32> {

@@ -1,12 +1,12 @@
 //! Rows of bits: one bit for every alternative.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Rows of one width, each stored once. Id 0 is all zeros.
 #[derive(Debug, Clone)]
 pub(super) struct Rows {
     width: usize,
-    ids: HashMap<Box<[u64]>, u32>,
+    ids: FxHashMap<Box<[u64]>, u32>,
     words: Vec<u64>,
 }
 
@@ -15,7 +15,7 @@ impl Rows {
     pub fn new(width: usize) -> Self {
         let mut rows = Self {
             width,
-            ids: HashMap::new(),
+            ids: FxHashMap::default(),
             words: Vec::new(),
         };
         rows.intern(&vec![0; width]);

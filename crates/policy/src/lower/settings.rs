@@ -1,11 +1,9 @@
 //! Everything of an image that is not classification.
 
 use crate::image::{CPUS_PERCENT, Header, PoolRecord, RULE_HINTS, RuleRecord, STEAL_OFF};
-use crate::policy::{Cpus, Placement, Policy, Pool, PoolSettings};
+use crate::policy::{Cpus, NEUTRAL_WEIGHT, Placement, Policy, Pool, PoolSettings};
 
 const NS_PER_US: u64 = 1000;
-/// Weight of a thread inside its pool when nothing else is said.
-const NEUTRAL_WEIGHT: u32 = 100;
 /// `enum pool_flags`.
 const POOL_PREEMPT: u32 = 1;
 const POOL_PACK: u32 = 2;

@@ -4,7 +4,7 @@
 //! other patterns. Two states are named: `DEAD`, from which nothing is met any more, and `ALL`,
 //! from which everything is.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 use crate::automaton::{Positions, Work};
@@ -24,7 +24,7 @@ pub(super) struct Condition {
     classes: usize,
     start: u32,
     states: Vec<State>,
-    ids: HashMap<State, u32>,
+    ids: FxHashMap<State, u32>,
     trans: Vec<u32>,
 }
 
@@ -56,7 +56,7 @@ impl Condition {
             start: DEAD,
             // Their keys are never looked up: DEAD by its own test, ALL by that of universality.
             states: vec![named(false), named(true)],
-            ids: HashMap::new(),
+            ids: FxHashMap::default(),
             trans: vec![DEAD; classes],
         };
         condition.trans.resize(2 * classes, ALL);

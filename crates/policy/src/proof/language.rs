@@ -9,7 +9,7 @@
 //!
 //! Invariant: an answer is exact. Whatever does not fit the work granted is `Exhausted`.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
 use super::condition::{ALL, Condition, DEAD};
@@ -35,10 +35,10 @@ pub(super) struct Language<'a> {
     bytes: Vec<(u8, u8)>,
     classes: usize,
     class_of: [u8; 256],
-    positions: HashMap<&'a str, Rc<Positions>>,
+    positions: FxHashMap<&'a str, Rc<Positions>>,
     conditions: Vec<Condition>,
-    ids: HashMap<Vec<&'a str>, u32>,
-    known: HashMap<Asked, Option<Vec<u8>>>,
+    ids: FxHashMap<Vec<&'a str>, u32>,
+    known: FxHashMap<Asked, Option<Vec<u8>>>,
 }
 
 /// Bytes in the order in which an example should use them.
@@ -64,7 +64,7 @@ impl<'a> Language<'a> {
         domain: Domain,
         work: &mut Work,
     ) -> Result<Self, Exhausted> {
-        let mut positions = HashMap::new();
+        let mut positions = FxHashMap::default();
         let mut literal = ByteSet::default();
         for pattern in patterns {
             if pattern.kind == PatternKind::Exact {
@@ -91,7 +91,7 @@ impl<'a> Language<'a> {
         let forbidden = |byte: u8| byte == 0 || (domain == Domain::Path && byte == b'\n');
         let mut order: Vec<u8> = (0..=255).filter(|byte| !forbidden(*byte)).collect();
         order.sort_by_key(|byte| readability(*byte));
-        let mut seen = HashSet::new();
+        let mut seen = FxHashSet::default();
         let bytes = order
             .into_iter()
             .map(|byte| (classes.of[usize::from(byte)], byte))
@@ -104,8 +104,8 @@ impl<'a> Language<'a> {
             class_of: classes.of,
             positions,
             conditions: Vec::new(),
-            ids: HashMap::new(),
-            known: HashMap::new(),
+            ids: FxHashMap::default(),
+            known: FxHashMap::default(),
         })
     }
 
@@ -171,7 +171,7 @@ impl<'a> Language<'a> {
             all: &all,
             must: meets.len(),
             nodes: Vec::new(),
-            seen: HashSet::new(),
+            seen: FxHashSet::default(),
         };
         search.run(work)
     }
@@ -208,7 +208,7 @@ struct Search<'s, 'a> {
     /// The first so many conditions are to be met, the others to be avoided.
     must: usize,
     nodes: Vec<Node>,
-    seen: HashSet<(Place, Live)>,
+    seen: FxHashSet<(Place, Live)>,
 }
 
 impl Search<'_, '_> {

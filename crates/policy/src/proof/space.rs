@@ -4,7 +4,7 @@
 //! one to avoid. Conditions that ask the same are one, whichever rule or policy they are from, so
 //! that a contradiction between two of them is seen without a search.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::language::{Exhausted, Found, Language};
 use super::possible::{Kind, Numbers};
@@ -94,7 +94,7 @@ pub(super) struct Space<'a> {
     names: Language<'a>,
     paths: Language<'a>,
     numbers: Vec<Vec<(u64, u64)>>,
-    number_ids: HashMap<Vec<(u64, u64)>, u32>,
+    number_ids: FxHashMap<Vec<(u64, u64)>, u32>,
     unknown_users: Vec<&'a str>,
     unknown_groups: Vec<&'a str>,
 }
@@ -116,7 +116,7 @@ impl<'a> Space<'a> {
             names: Language::new(names, Domain::Name, &mut work)?,
             paths: Language::new(paths, Domain::Path, &mut work)?,
             numbers: Vec::new(),
-            number_ids: HashMap::new(),
+            number_ids: FxHashMap::default(),
             unknown_users: Vec::new(),
             unknown_groups: Vec::new(),
         };

@@ -11,12 +11,10 @@ use crate::limits::{
 use crate::options::{ConditionOptions, NumberItem, Numbers, Options, PatternOptions, RuleOptions};
 use crate::pattern;
 use crate::policy::{
-    At, CgroupCondition, Conditions, NameCondition, NumberCondition, Pattern, PatternKind, Pool,
-    Rule,
+    At, CgroupCondition, Conditions, NEUTRAL_WEIGHT, NameCondition, NumberCondition, Pattern,
+    PatternKind, Pool, Rule,
 };
 
-/// Weight of a thread inside its pool where its rule says nothing.
-const DEFAULT_WEIGHT: u32 = 100;
 /// Nice values are stored from 0, so that all numbers of a condition are unsigned.
 const NICE_OFFSET: i64 = 20;
 
@@ -80,7 +78,7 @@ impl Context<'_> {
             any,
             not,
             slice_us: options.slice_us.map(|(us, _)| us),
-            weight: options.weight.map_or(DEFAULT_WEIGHT, |(weight, _)| weight),
+            weight: options.weight.map_or(NEUTRAL_WEIGHT, |(weight, _)| weight),
             hints: options.hints.is_some_and(|(on, _)| on),
             at: At(Some(
                 options.name.as_ref().map_or(options.header, |n| n.span),

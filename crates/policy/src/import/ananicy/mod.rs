@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use twopool_diag::printable;
 
 use crate::glob;
-use crate::policy::Pool;
+use crate::policy::{NEUTRAL_WEIGHT, Pool};
 use crate::text::toml_string;
 use crate::thread::{NAME_BYTES, cut};
 
@@ -21,8 +21,6 @@ use super::write::{Names, Policy, Rule};
 use super::{Imported, NoteKind, Notes, Source};
 use line::{Facts, Line, Parsed, Sched};
 
-/// The weight of a thread that nothing is said about.
-const NEUTRAL_WEIGHT: u32 = 100;
 /// What one step of nice is worth: the kernel's own table has the same ratio.
 const NICE_STEP: f64 = 1.25;
 

@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::import::json_fault;
+use crate::policy::NEUTRAL_WEIGHT;
 
 /// One layer.
 #[derive(Debug)]
@@ -106,7 +107,7 @@ pub fn layer(value: &Value) -> Result<Layer, String> {
         matches: matches(object.get("matches"))?,
         kind,
         preempt: boolean(properties, "preempt")?,
-        weight: weight.unwrap_or(super::NEUTRAL_WEIGHT),
+        weight: weight.unwrap_or(u64::from(NEUTRAL_WEIGHT)),
         slice_us: whole(properties, "slice_us")?.filter(|us| *us > 0),
         properties: properties.keys().cloned().collect(),
     })

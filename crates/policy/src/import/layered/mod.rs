@@ -16,15 +16,13 @@ mod name;
 use serde_json::Value;
 
 use crate::options::show_us;
-use crate::policy::Pool;
+use crate::policy::{NEUTRAL_WEIGHT, Pool};
 
 use super::write::{Names, Policy, Rule};
 use super::{Imported, NoteKind, Notes, Source};
 use block::{Block, Verdict};
 use json::Layer;
 
-/// A layer's weight unless it says otherwise, and a rule's.
-const NEUTRAL_WEIGHT: u64 = 100;
 const WEIGHTS: std::ops::RangeInclusive<u64> = 1..=10_000;
 /// What a rule's slice may be.
 const SLICES_US: std::ops::RangeInclusive<u64> = 100..=1_000_000;
@@ -173,7 +171,7 @@ impl Import<'_> {
     /// What becomes of the layer's properties.
     fn properties(&mut self, layer: &Layer, line: usize, comments: &mut Vec<String>) {
         let mut changed = Vec::new();
-        if layer.weight != NEUTRAL_WEIGHT {
+        if layer.weight != u64::from(NEUTRAL_WEIGHT) {
             changed.push(format!(
                 "weight {} was the layer's share, and is that of each of its threads inside the pool",
                 layer.weight
@@ -246,7 +244,7 @@ impl Import<'_> {
                 pool,
                 conditions,
                 slice: layer.slice_us.map(allowed_slice),
-                weight: (weight != NEUTRAL_WEIGHT).then_some(weight as u32),
+                weight: (weight != u64::from(NEUTRAL_WEIGHT)).then_some(weight as u32),
             }));
         }
     }
