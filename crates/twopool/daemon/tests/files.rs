@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use twopool_telemetry::{ReloadResult, Status};
@@ -183,6 +184,42 @@ fn l09_a_directory_in_place_of_the_file_keeps_the_policy() {
     fs::remove_dir(running.policy()).expect("removed");
     fs::write(running.policy(), text("file")).expect("written");
     running.kernel.wait_for("file");
+}
+
+/// Links that lead to themselves stand for whatever keeps a file from being read: unlike a file's mode,
+/// they stop root as well.
+#[test]
+fn l09_a_file_that_cannot_be_read_keeps_the_policy() {
+    let running = Running::start();
+    fs::remove_file(running.policy()).expect("removed");
+    symlink("policy.toml", running.policy()).expect("linked");
+    let verdict = running.reload();
+    assert_eq!(verdict.result, Some(ReloadResult::Rejected));
+    assert!(verdict.text.contains("policy.toml"), "{}", verdict.text);
+    assert_eq!(running.status().policy.epoch, 1);
+    save_by_rename(&running.policy(), &text("readable"));
+    running.kernel.wait_for("readable");
+}
+
+#[test]
+fn a_policy_that_the_kernel_does_not_take_changes_nothing_and_can_be_tried_again() {
+    let running = Running::start();
+    running.kernel.is_full.store(true, Ordering::Relaxed);
+    save_by_rename(&running.policy(), &text("large"));
+    let verdict = running.reload();
+    assert_eq!(
+        (verdict.result, verdict.epoch),
+        (Some(ReloadResult::Rejected), 1)
+    );
+    assert!(
+        verdict.text.contains("the kernel did not take the policy"),
+        "{}",
+        verdict.text
+    );
+    assert_eq!(running.kernel.count(), 1, "the first stays in force");
+    running.kernel.is_full.store(false, Ordering::Relaxed);
+    assert_eq!(running.reload().result, Some(ReloadResult::Applied));
+    running.kernel.wait_for("large");
 }
 
 #[test]

@@ -76,6 +76,8 @@ struct Paper {
     attaching: Mutex<()>,
     begins_to_attach: AtomicBool,
     refuses: Mutex<Option<Failure>>,
+    /// It has no memory for another policy.
+    is_full: AtomicBool,
 }
 
 impl Paper {
@@ -107,6 +109,9 @@ impl Paper {
 
 impl Publish for Paper {
     fn publish(&self, image: &Image) -> io::Result<()> {
+        if self.is_full.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
         self.published
             .lock()
             .expect("unpoisoned")
