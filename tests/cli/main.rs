@@ -9,6 +9,7 @@ mod daemon;
 mod explain;
 mod hostile;
 mod import;
+mod namespaces;
 mod near;
 mod overlaps;
 mod plan;

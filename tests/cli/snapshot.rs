@@ -5,10 +5,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::namespaces::hide_the_host;
 use crate::{POLICY, Place};
 
 #[test]
 fn what_is_recorded_reads_back() {
+    if hide_the_host() {
+        return;
+    }
     let place = Place::with(POLICY);
     let written = place
         .run("snapshot --output threads.tsv --format json")
@@ -26,6 +30,9 @@ fn what_is_recorded_reads_back() {
 /// A list that loses one byte of a name plans for a thread that does not exist.
 #[test]
 fn t05_a_recorded_thread_keeps_every_byte_of_its_name() {
+    if hide_the_host() {
+        return;
+    }
     let place = Place::with(POLICY);
     fs::write("/proc/thread-self/comm", b"a\tb\\n\nc\\\xff) R").expect("a thread names itself");
     let tid = own_tid();
@@ -51,6 +58,9 @@ fn t05_a_recorded_thread_keeps_every_byte_of_its_name() {
 
 #[test]
 fn a_file_that_cannot_be_written_is_an_error_and_not_a_result() {
+    if hide_the_host() {
+        return;
+    }
     let run = Place::empty()
         .run("snapshot --output none/threads.tsv --format json")
         .ends_with(69);

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{named, policy};
-use twopool_policy::explain::{Explanation, explain};
+use twopool_policy::explain::{Explanation, Unknown, explain, explain_partly};
 use twopool_policy::naive::NaiveRegexes;
 use twopool_policy::resolve::{NOBODY, user_id};
 use twopool_policy::thread::Thread;
@@ -116,6 +116,48 @@ fn an_exception_is_signed_as_it_speaks_for_the_rule() {
         thread  srv-1  holds\n           nice    -5  does not hold\n";
     let plain = of(named("srv-1"));
     assert!(plain.ends_with(taken), "{plain}");
+}
+
+/// Inside a namespace a thread has another cgroup, or other ids, than the scheduler sees.
+#[test]
+fn what_depends_on_something_unknown_is_unknown() {
+    let out = policy(
+        "[[rule]]\nname = \"a\"\npool = \"critical\"\ncgroup = \"/a\"\nthread = \"srv-*\"\n\
+         [[rule]]\nname = \"b\"\npool = \"critical\"\nthread = \"io-*\"\nslice = \"1ms\"\nweight = 7\n",
+    );
+    let policy = out.policy.as_ref().unwrap();
+    let unknown = Unknown {
+        cgroup: true,
+        ids: false,
+    };
+    let of = |name: &str| {
+        let regexes = NaiveRegexes::new(policy);
+        explain_partly(policy, &regexes, &named(name), unknown)
+    };
+    let json = serde_json::to_value(of("srv-1")).unwrap();
+    for key in ["pool", "rule", "slice_us", "weight"] {
+        assert!(json[key].is_null(), "{json}");
+    }
+    assert!(json["thread"]["cgroup"].is_null() && json["thread"]["uid"] == 0);
+    assert_eq!(json["unknown"], serde_json::json!(["cgroup"]));
+    assert!(json["rules"][0]["matched"].is_null());
+    let text = of("srv-1").human();
+    assert_eq!(
+        text.lines().next(),
+        Some("srv-1 -> unknown, which depends on its cgroup")
+    );
+    assert!(
+        text.contains("  a: may match\n       + thread  srv-*\n       ? cgroup  /a\n"),
+        "{text}"
+    );
+    // What is unknown does not matter here.
+    let known = of("io-1");
+    assert_eq!(
+        (known.pool, known.slice_us, known.weight),
+        (Some("critical"), Some(1000), Some(7))
+    );
+    assert_eq!(of("x").pool, Some("background"));
+    assert!(of("x").rule.is_none());
 }
 
 #[test]

@@ -7,8 +7,9 @@ mod common;
 
 use std::collections::BTreeSet;
 
+use twopool_policy::explain::{Unknown, explain, explain_partly};
 use twopool_policy::generate::{policy_text, threads};
-use twopool_policy::naive::{NaiveRegexes, classify};
+use twopool_policy::naive::{NaiveRegexes, classify, rule_matches};
 
 const POLICIES: u64 = 400;
 const THREADS: usize = 60;
@@ -73,6 +74,65 @@ fn the_image_equals_the_naive_evaluator() {
         (pairs / 4..pairs * 19 / 20).contains(&taken),
         "{taken} of {pairs} threads were taken by a rule"
     );
+}
+
+/// Whatever a thread's cgroup and ids really are, what was said without knowing them is true.
+#[test]
+fn what_is_said_of_a_partly_known_thread_holds_for_all_that_it_may_be() {
+    let (mut known, mut unknown) = (0, 0);
+    for seed in first_seed()..first_seed() + 100 {
+        let out = common::compiled(policy_text(seed));
+        let (policy, image) = (out.policy.as_ref().unwrap(), out.image.as_ref().unwrap());
+        let regexes = NaiveRegexes::new(policy);
+        let all = threads(seed, policy, 20);
+        for (thread, other) in all.iter().zip(all.iter().rev()) {
+            for (cgroup, ids) in [(true, false), (false, true), (true, true)] {
+                let mut real = thread.clone();
+                if cgroup {
+                    real.cgroup.clone_from(&other.cgroup);
+                }
+                if ids {
+                    (real.user, real.group) = (other.user, other.group);
+                }
+                let hidden = Unknown { cgroup, ids };
+                let said = explain_partly(policy, &regexes, thread, hidden);
+                let truth = explain(policy, &regexes, &real, image.classify(&real));
+                for (said, truth) in said.rules.iter().zip(&truth.rules) {
+                    assert!(
+                        said.matched
+                            .is_none_or(|matched| truth.matched == Some(matched))
+                    );
+                }
+                unknown += usize::from(said.pool.is_none());
+                if said.pool.is_some() {
+                    known += 1;
+                    assert_eq!(said.pool, truth.pool, "seed {seed}, {real:?}");
+                    assert_eq!(said.rule, truth.rule, "seed {seed}, {real:?}");
+                    assert_eq!((said.slice_us, said.weight), (truth.slice_us, truth.weight));
+                }
+            }
+        }
+    }
+    assert!(
+        known > 500 && unknown > 500,
+        "{known} known, {unknown} unknown"
+    );
+}
+
+#[test]
+fn reasons_add_up_to_the_verdict() {
+    for seed in first_seed()..first_seed() + 100 {
+        let out = common::compiled(policy_text(seed));
+        let (policy, image) = (out.policy.as_ref().unwrap(), out.image.as_ref().unwrap());
+        let regexes = NaiveRegexes::new(policy);
+        for thread in threads(seed, policy, 20) {
+            let why = explain(policy, &regexes, &thread, image.classify(&thread));
+            for (rule, trace) in policy.rules.iter().zip(&why.rules) {
+                let matches = rule_matches(rule, &regexes, &thread);
+                assert_eq!(trace.matched, Some(matches), "seed {seed}, {thread:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use twopool_diag::printable;
 use twopool_policy::compile::Compiled;
-use twopool_policy::explain::{Explanation, explain};
+use twopool_policy::explain::{Explanation, explain, explain_partly};
 use twopool_policy::image::Image;
 use twopool_policy::limits::MAX_ID;
 use twopool_policy::naive::NaiveRegexes;
@@ -23,6 +23,7 @@ use crate::cli::{Explain, Format, Global, SchedArg, Simulated};
 use crate::exit::{Exit, Failure};
 use crate::host::input::{Location, PolicySet};
 use crate::host::names::HostNames;
+use crate::host::namespaces::Hidden;
 use crate::host::procfs::{Seen, read_thread};
 use crate::host::threads::thread_ids;
 use crate::output;
@@ -56,17 +57,22 @@ pub fn run(args: &Explain, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The running kernel program, and the policy that it is compared by.
+/// What a real thread is judged by beside the policy: what we cannot see of it, the running kernel
+/// program, and the policy that this is compared by.
 struct Running {
+    hidden: Hidden,
     hash: String,
     kernel: Option<InKernel>,
 }
 
 impl Running {
     fn of(judged: &PolicySet, global: &Global) -> Self {
+        let hidden = Hidden::from_us(Path::new("/proc"));
         Self {
+            hidden,
             hash: judged.hash(),
-            kernel: InKernel::ask(global),
+            // By its ids the daemon means other threads than we do.
+            kernel: InKernel::ask(global).filter(|_| !hidden.tids),
         }
     }
 
@@ -99,7 +105,13 @@ fn process(pid: i32, format: Format, judge: &Judge, running: &Running) -> Result
 /// Explains a thread of this host; also says if it is none of ours.
 fn real(seen: &Seen, format: Format, judge: &Judge, running: &Running) -> Result<(), Failure> {
     let title = seen.command_line.as_slice();
-    let (explanation, near) = judge.explain_near(&seen.thread, title);
+    let (explanation, near) = match running.hidden.reason() {
+        None => judge.explain_near(&seen.thread, title),
+        Some(_) => (
+            judge.explain_partly(&seen.thread, running.hidden),
+            Vec::new(),
+        ),
+    };
     let found = running.find(&explanation);
     if format == Format::Json {
         let mut document = document(&explanation, &near, seen.other_class);
@@ -109,7 +121,12 @@ fn real(seen: &Seen, format: Format, judge: &Judge, running: &Running) -> Result
         return output::json(&document);
     }
     let mut text = human(&explanation, seen.other_class) + &near::human(&near);
-    text += &found.map(|found| found.human()).unwrap_or_default();
+    if let Some(reason) = running.hidden.reason() {
+        text += &format!("\nnote: {reason}\n");
+    }
+    text += &found
+        .map(|found| found.human(explanation.pool.is_some()))
+        .unwrap_or_default();
     if !title.is_empty() {
         let title = escape(title);
         text.push_str(&format!(
@@ -170,7 +187,12 @@ impl Judge {
         )
     }
 
-    /// The same, and the rules that would take it under the name that people may know.
+    /// The same as far as it can be known.
+    fn explain_partly(&self, thread: &Thread, hidden: Hidden) -> Explanation {
+        explain_partly(&self.policy, &self.regexes, thread, hidden.unknown())
+    }
+
+    /// Everything, and the rules that would take it under the name that people may know.
     fn explain_near(&self, thread: &Thread, title: &[u8]) -> (Explanation, Vec<NearMiss>) {
         let explanation = self.explain(thread);
         let taken = explanation.rule.as_ref().map(|rule| rule.index - 1);

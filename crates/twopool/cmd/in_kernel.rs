@@ -30,7 +30,8 @@ pub(super) struct Found<'a> {
     epoch: u32,
     /// What its classification gives for the thread as it is now.
     next_pool: &'a str,
-    /// Whether that is what was found here; null where the policy in force is another one.
+    /// Whether that is what was found here; null where the policy in force is another one, or what was
+    /// found is unknown.
     agrees: Option<bool>,
 }
 
@@ -57,14 +58,17 @@ impl InKernel {
             rule_name: row.rule_name.as_deref(),
             epoch: row.epoch,
             next_pool: &row.next_pool,
-            agrees: is_in_force.then_some(row.next_pool == explanation.pool),
+            agrees: explanation
+                .pool
+                .filter(|_| is_in_force)
+                .map(|pool| pool == row.next_pool),
         })
     }
 }
 
 impl Found<'_> {
-    /// A line for people; two if something is wrong.
-    pub(super) fn human(&self) -> String {
+    /// A line for people; two if something is wrong. `knows`: whether something was found here.
+    pub(super) fn human(&self, knows: bool) -> String {
         let rule = match (self.rule, self.rule_name) {
             (None, _) => "default pool".to_owned(),
             (Some(index), None) => format!("rule {index}"),
@@ -85,6 +89,7 @@ impl Found<'_> {
         }
         match self.agrees {
             Some(true) => text.push('\n'),
+            None if !knows => text.push('\n'),
             None => text += "; the policy in force is not this one\n",
             Some(false) => {
                 text += &format!(
@@ -111,7 +116,7 @@ mod tests {
             next_pool,
             agrees,
         };
-        found.human()
+        found.human(true)
     }
 
     #[test]

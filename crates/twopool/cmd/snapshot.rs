@@ -9,6 +9,7 @@ use twopool_policy::tsv;
 
 use crate::cli::{Format, Snapshot};
 use crate::exit::{Exit, Failure};
+use crate::host::namespaces::Hidden;
 use crate::host::threads::HostThreads;
 use crate::output;
 
@@ -38,7 +39,14 @@ pub fn run(args: &Snapshot) -> Result<Exit, Failure> {
 }
 
 /// All threads of this host; says on standard error which are not among them.
+///
+/// # Errors
+/// They cannot be listed, or not as the scheduler sees them.
 pub(super) fn host_threads() -> Result<HostThreads, Failure> {
+    if let Some(reason) = Hidden::from_us(Path::new("/proc")).reason() {
+        let message = format!("{reason}: list the threads on the host");
+        return Err(Failure::new(Exit::NoInput, "no-input", message));
+    }
     let found = HostThreads::read(Path::new("/proc")).map_err(|error| {
         let message = format!("the threads of this host cannot be listed: {error}");
         Failure::new(Exit::NoInput, "no-input", message)

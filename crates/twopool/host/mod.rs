@@ -6,6 +6,7 @@ pub mod foreign;
 pub mod input;
 mod location;
 pub mod names;
+pub mod namespaces;
 pub mod priority;
 pub mod procfs;
 pub mod saving;

@@ -46,7 +46,7 @@ user = 0
     let all: Vec<&str> = why
         .rules
         .iter()
-        .filter(|r| r.matched)
+        .filter(|r| r.matched == Some(true))
         .map(|r| r.name.as_str())
         .collect();
     assert_eq!(
@@ -148,12 +148,15 @@ fn p04_conditions_are_anded_lists_are_ored() {
         &elsewhere,
         image.classify(&elsewhere),
     );
-    let conditions: Vec<(&str, bool)> = why.rules[0]
+    let conditions: Vec<(&str, Option<bool>)> = why.rules[0]
         .conditions
         .iter()
         .map(|c| (c.path.as_str(), c.matched))
         .collect();
-    assert_eq!(conditions, [("process", true), ("cgroup", false)]);
+    assert_eq!(
+        conditions,
+        [("process", Some(true)), ("cgroup", Some(false))]
+    );
 }
 
 #[test]

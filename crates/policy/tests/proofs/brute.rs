@@ -69,7 +69,7 @@ impl<'a> Brute<'a> {
 }
 
 /// How every single name and cgroup condition of a policy comes out.
-fn signature(policy: &Policy, regexes: &NaiveRegexes, t: &Thread) -> Vec<bool> {
+fn signature(policy: &Policy, regexes: &NaiveRegexes, t: &Thread) -> Vec<Option<bool>> {
     let class = twopool_policy::eval::Class {
         pool: policy.default,
         rule: 0,
