@@ -21,7 +21,7 @@ impl<'a> Brute<'a> {
     pub fn new(policy: &'a Policy, names: &[Vec<u8>], paths: &[Vec<u8>]) -> Self {
         let regexes = NaiveRegexes::new(policy);
         let thin = |values: &[Vec<u8>], set: &dyn Fn(&mut Thread, &[u8])| -> Vec<Vec<u8>> {
-            let mut seen: HashMap<Vec<bool>, Vec<u8>> = HashMap::new();
+            let mut seen: HashMap<Vec<Option<bool>>, Vec<u8>> = HashMap::new();
             for value in values {
                 let mut t = Thread::named(b"");
                 set(&mut t, value);
