@@ -29,7 +29,9 @@ static bool is_behind(struct task_struct *prev, const struct policy_image *img, 
 	if (!t || t->home_mark != home + 1 || t->turn_ns + now - cs->run_start_ns < cs->slice_ns)
 		return false;
 	charge(prev, t, img, cs, false);
-	if ((s64)(queue_vtime(prev, t, home) - queue_at(home)->vtime_now) > 0)
+	/* Not by queue_vtime(): the bound of what a sleeper may be behind is not for who waited its turn.
+	 * A light thread's slice puts the queue's time far ahead of a heavy one. */
+	if ((s64)(t->vtime - queue_at(home)->vtime_now) > 0)
 		return false;
 	t->turn_ns = 0;
 	return true;

@@ -198,7 +198,9 @@ SHARED(u64) find_name(const struct policy_image *img __arg_nonnull,
 	u32 slots = img->name_slots, step, entry;
 	u64 hash = (name->w[0] ^ img->name_seed) * 0x9e3779b97f4a7c15ull;
 
+	/* twice more: a multiplication carries nothing down, and names often differ in their last byte */
 	hash = (hash ^ (hash >> 32) ^ name->w[1]) * 0xd6e8feb86659fd93ull;
+	hash = (hash ^ (hash >> 32)) * 0x9e3779b97f4a7c15ull;
 	hash ^= hash >> 32;
 	step = (u32)(hash >> 24) | 1;
 	/* a table of less than four slots has one displacement: the mask is then 0 */

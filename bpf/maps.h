@@ -130,6 +130,7 @@ u32 sized_epoch;			/* epoch whose settings sizing.h applied last */
 
 /* ---- topology, written by the loader before load ---- */
 
+const volatile u64 tick_ns = 4000000;	/* between two looks of the kernel at a slice */
 const volatile u32 nr_cpus = 1;		/* highest possible CPU id + 1, at most MAX_CPUS */
 const volatile u32 nr_cpu_words = 1;	/* (nr_cpus + 63) / 64 */
 const volatile u32 nr_llcs = 1;		/* 1..=MAX_LLCS */

@@ -91,12 +91,13 @@ static bool has_work(u32 index)
 
 /* The thread's place in a queue. A thread that comes from another queue keeps the distance that it
  * had there. A sleeper runs soon, but is not paid for all the time that it slept; and who was alone
- * on a CPU for a minute does not wait a minute: nobody is further ahead than two slices of its own
- * put it. */
+ * on a CPU for a minute does not wait a minute: nobody is further ahead than two turns of its own
+ * put it. A turn is a slice, or a tick where that is longer: what it really ran must count. */
 static u64 queue_vtime(struct task_struct *p, struct task_ctx *t, u32 index)
 {
 	u64 now = queue_at(index)->vtime_now;
 	s64 slice = t->class.slice_ns;
+	s64 turn = slice > (s64)tick_ns ? slice : tick_ns;
 	s64 ahead;
 
 	if (t->home_mark && t->home_mark != index + 1)
@@ -107,11 +108,11 @@ static u64 queue_vtime(struct task_struct *p, struct task_ctx *t, u32 index)
 	ahead = t->vtime - now;
 	if (ahead < -slice) {
 		t->vtime = now - slice;
-	} else if (ahead > 2 * slice) {
-		s64 most = to_vtime(p, t, 2 * slice);
+	} else if (ahead > 2 * turn) {
+		s64 most = to_vtime(p, t, 2 * turn);
 
 		if (ahead > most)
-			t->vtime = now + (most > 2 * slice ? most : 2 * slice);
+			t->vtime = now + (most > 2 * turn ? most : 2 * turn);
 	}
 	return t->vtime;
 }

@@ -13,12 +13,18 @@ fn place(condition: &str) -> Place {
 }
 
 fn misses(condition: &str, thread: &str) -> Value {
+    misses_in("/", condition, thread)
+}
+
+fn misses_in(cgroup: &str, condition: &str, thread: &str) -> Value {
     let arguments = [
         "explain",
         "--policy",
         "policy.toml",
         "--thread",
         thread,
+        "--cgroup",
+        cgroup,
         "--format",
         "json",
     ];
@@ -58,6 +64,26 @@ fn t01_a_name_that_the_kernel_cuts_is_a_near_miss() {
         misses("thread = \"systemd-resolved\"", "systemd-resolved"),
         json!([])
     );
+}
+
+#[test]
+fn g02_a_unit_without_its_escapes_is_a_near_miss() {
+    let slice = "/user.slice/app.slice";
+    let cgroup = format!(r"{slice}/app-firefox\x2desr-07dd.scope");
+    let condition = format!("cgroup = '{slice}/app-firefox-esr-*'");
+    let path = format!("{slice}/app-firefox-esr-07dd.scope");
+    let found = misses_in(&cgroup, &condition, "firefox-esr");
+    assert_eq!(found, miss("cgroup", "systemd-escape", &path));
+    let condition = format!(r"cgroup = '{slice}/app-firefox\x2desr-*'");
+    assert_eq!(misses_in(&cgroup, &condition, "firefox-esr"), json!([]));
+}
+
+#[test]
+fn g01_a_cgroup_above_is_a_near_miss() {
+    let found = misses_in("/ads.slice/web.service/a", "cgroup = \"/ads.slice\"", "srv");
+    assert_eq!(found, miss("cgroup", "above", "/ads.slice"));
+    let other = misses_in("/adsx.slice/web.service", "cgroup = \"/ads.slice\"", "srv");
+    assert_eq!(other, json!([]));
 }
 
 #[test]

@@ -148,36 +148,61 @@ fn threads_of_a_pool_share_by_weight_and_nice() {
     standing.assert_unbroken();
 }
 
+/// Rules for threads `w0-*`, `w1-*` and so on, with these weights.
+fn weighted(pool: &str, slice: &str, weights: &[u32]) -> String {
+    let head = format!(
+        "version = 1\ndefault = \"background\"\n[pool.{pool}]\nslice = \"{slice}\"\n\
+         [[rule]]\nname = \"observers\"\npool = \"critical\"\nthread = \"twopool*\"\n"
+    );
+    let rules = weights.iter().enumerate().map(|(i, weight)| {
+        format!("[[rule]]\npool = \"{pool}\"\nthread = \"w{i}-*\"\nweight = {weight}\n")
+    });
+    head + &rules.collect::<String>()
+}
+
 /// More than half of a CPU is for one thread to have while others wait for it: a thread at the end of its
-/// slice that is due more goes on. Made to queue, the heavy one would get every other slice.
+/// slice that is due more goes on. Made to queue, the heavy one would get every other slice; and were
+/// it taken for a sleeper, whose credit is bounded, two slices of three. A slice that is shorter than a
+/// tick lasts a tick, all of which counts.
 fn threads_of_one_cpu_share_by_weight() {
-    let daemon = Daemon::start(&groups("background"));
+    let sets: &[(&str, &str, &[u32])] = &[
+        ("critical", "3ms", &[400, 100, 50]),
+        ("background", "20ms", &[400, 100, 50]),
+        ("background", "20ms", &[100, 10]),
+        ("critical", "500us", &[1000, 400, 100, 50]),
+    ];
+    let daemon = Daemon::start(&weighted("critical", "3ms", &[100]));
     let standing = Standing::now();
-    let names = ["heavy-", "plain-", "light-"];
-    let workers: Vec<Worker> = names
-        .iter()
-        .flat_map(|name| spinners_on(name, 1, &[1]))
-        .collect();
-    for pool in ["critical", "background"] {
-        daemon.reload(&groups(pool));
+    for (pool, slice, weights) in sets {
+        daemon.reload(&weighted(pool, slice, weights));
+        let workers: Vec<Worker> = (0..weights.len())
+            .flat_map(|i| spinners_on(&format!("w{i}-"), 1, &[1]))
+            .collect();
         wait_for_pool(workers[0].tid(), pool);
         cpus_used(&tids(&workers), SETTLE);
-        let due = [400.0, 100.0, 50.0].map(|weight| 100.0 * weight / 550.0);
+        let all: u32 = weights.iter().sum();
+        let due = weights
+            .iter()
+            .map(|weight| 100.0 * f64::from(*weight) / f64::from(all));
+        let due: Vec<f64> = due.collect();
         let measure = |_| {
             let used = cpus_used(&tids(&workers), Duration::from_secs(5));
             let all: f64 = used.iter().sum();
             assert!(all > 0.9, "the CPU stood idle: {used:?}");
             let shares: Vec<f64> = used.iter().map(|used| 100.0 * used / all).collect();
-            println!("{pool}: {shares:.2?} %, due {due:.2?} %");
+            println!("{pool}, {slice}: {shares:.2?} %, due {due:.2?} %");
             shares
         };
         let close = |shares: Vec<f64>| {
-            let pairs = shares.iter().zip(due);
+            let pairs = shares.iter().zip(&due);
             pairs
                 .map(|(share, due)| (share - due).abs())
                 .all(|off| off <= 2.0)
         };
-        assert!((0..WINDOWS).map(measure).any(close), "{pool}: not as due");
+        assert!(
+            (0..WINDOWS).map(measure).any(close),
+            "{pool}, {slice}: not as due"
+        );
     }
     standing.assert_unbroken();
 }

@@ -103,16 +103,6 @@ pub fn normalise(path: &str) -> String {
     format!("/{}", path.trim_matches('/'))
 }
 
-/// The same for a path that need not be text.
-pub fn normalise_bytes(path: &[u8]) -> Vec<u8> {
-    let start = path.iter().position(|b| *b != b'/').unwrap_or(path.len());
-    let end = path
-        .iter()
-        .rposition(|b| *b != b'/')
-        .map_or(start, |i| i + 1);
-    [b"/", &path[start..end]].concat()
-}
-
 /// Refuses what no cgroup path can be.
 fn check_path(text: &Text, path: &str, diagnostics: &mut Findings) -> Option<()> {
     let bad = path[1..].split('/').find(|c| matches!(*c, "" | "." | ".."));

@@ -58,6 +58,13 @@ pub fn cut(name: &[u8]) -> &[u8] {
     &name[..name.len().min(NAME_BYTES)]
 }
 
+/// A cgroup path as the kernel has it, from one as people write it: `a//b/` is `/a/b`, nothing is `/`.
+pub fn cgroup_path(path: &[u8]) -> Vec<u8> {
+    let parts = path.split(|byte| *byte == b'/');
+    let parts: Vec<&[u8]> = parts.filter(|part| !part.is_empty()).collect();
+    [b"/", parts.join(&b'/').as_slice()].concat()
+}
+
 /// A kernel worker's name without the work queue that /proc adds: `kworker/u8:0-events` is
 /// `kworker/u8:0` to the kernel. Any other name is itself; so is a rescuer's, `kworker/R-xfs`.
 pub fn without_workqueue(name: &[u8]) -> &[u8] {
@@ -71,5 +78,19 @@ pub fn without_workqueue(name: &[u8]) -> &[u8] {
         // Only behind the CPU and the number of the worker: `kworker/*-x` is somebody's pattern.
         Some(at) if rest[..at].contains(&b':') => &name[..name.len() - rest.len() + at],
         _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g01_spellings_of_one_cgroup() {
+        for path in ["/a/b", "a/b", "a/b/", "//a//b"] {
+            assert_eq!(cgroup_path(path.as_bytes()), b"/a/b", "{path}");
+        }
+        assert_eq!(cgroup_path(b""), b"/");
+        assert_eq!(cgroup_path(b"/"), b"/");
     }
 }

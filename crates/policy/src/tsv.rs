@@ -8,10 +8,9 @@ use std::fmt;
 
 use crate::limits::{MAX_HINT, MAX_ID};
 use crate::options::sched;
-use crate::pattern::normalise_bytes;
 use crate::policy::Sched;
 use crate::suggest::nearest;
-use crate::thread::{Thread, cut, without_workqueue};
+use crate::thread::{Thread, cgroup_path, cut, without_workqueue};
 
 /// The columns, in the order that `write` gives them. The first one is required.
 pub const COLUMNS: [&str; 10] = [
@@ -136,7 +135,7 @@ fn thread(columns: &[&'static str], row: &[u8]) -> Result<Thread, String> {
     for (column, field) in columns.iter().zip(&fields).skip(1) {
         match *column {
             "process" => process = Some(unescape(field)),
-            "cgroup" => thread.cgroup = normalise_bytes(&unescape(field)),
+            "cgroup" => thread.cgroup = cgroup_path(&unescape(field)),
             "uid" => thread.user = number(column, field, 0, MAX_ID)? as u64,
             "gid" => thread.group = number(column, field, 0, MAX_ID)? as u64,
             "nice" => thread.nice = number(column, field, -20, 19)? as i8,

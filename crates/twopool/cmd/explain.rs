@@ -1,7 +1,7 @@
 //! `explain`: which rule takes a thread, and why each earlier one did not.
 
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use twopool_policy::naive::NaiveRegexes;
 use twopool_policy::policy::{Policy, Sched};
 use twopool_policy::resolve::{group_id, user_id};
 use twopool_policy::text::{escape, is_number};
-use twopool_policy::thread::{Thread, cut};
+use twopool_policy::thread::{Thread, cgroup_path, cut};
 
 use super::in_kernel::{Found, InKernel};
 use super::near::{self, NearMiss, near_misses};
@@ -231,7 +231,7 @@ fn simulated_thread(name: &[u8], args: &Simulated, policy: &Policy) -> Result<Th
     }
     thread.leader = args.leader.unwrap_or(thread.process == thread.thread);
     if let Some(path) = &args.cgroup {
-        thread.cgroup = normalised(&path.clone().into_vec());
+        thread.cgroup = cgroup_path(path.as_bytes());
     }
     let id = |text: &str, by_name: fn(&Policy, &str) -> u64| match text.parse::<i64>() {
         Ok(id @ 0..=MAX_ID) => Ok(id as u64),
@@ -257,19 +257,6 @@ fn simulated_thread(name: &[u8], args: &Simulated, policy: &Policy) -> Result<Th
         Some(SchedArg::Idle) => Sched::Idle,
     };
     Ok(thread)
-}
-
-/// `a/b/` and `/a/b` are the same cgroup.
-fn normalised(path: &[u8]) -> Vec<u8> {
-    let parts = path
-        .split(|byte| *byte == b'/')
-        .filter(|part| !part.is_empty());
-    let joined: Vec<u8> = parts.flat_map(|part| [b"/", part].concat()).collect();
-    if joined.is_empty() {
-        b"/".to_vec()
-    } else {
-        joined
-    }
 }
 
 #[cfg(test)]
@@ -300,14 +287,5 @@ mod tests {
             "SCHED_RR"
         );
         assert_eq!(document(&explanation, &[], None).get("other_class"), None);
-    }
-
-    #[test]
-    fn g01_spellings_of_one_cgroup() {
-        for path in ["/a/b", "a/b", "a/b/", "//a//b"] {
-            assert_eq!(normalised(path.as_bytes()), b"/a/b", "{path}");
-        }
-        assert_eq!(normalised(b""), b"/");
-        assert_eq!(normalised(b"/"), b"/");
     }
 }

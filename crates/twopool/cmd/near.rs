@@ -1,8 +1,9 @@
-//! Near misses: rules that would take a thread if its name were what people think it is.
+//! Near misses: rules that would take a thread if its name or cgroup were what people think it is.
 //!
-//! Rules see the 15 bytes that the kernel keeps, letter by letter. People see the command line, and
-//! names in full. Each of these is put in the place of the name, and the whole rule is asked again:
-//! what is told is a rule that would have matched, never a pattern that merely looks alike.
+//! Rules see the 15 bytes that the kernel keeps, letter by letter, and paths with systemd's escapes.
+//! People see the command line, names in full, and the names of units. Each of these is put in the
+//! place of the name or path, and the whole rule is asked again: what is told is a rule that would have
+//! matched, never a pattern that merely looks alike.
 
 use std::fmt::Write;
 
@@ -18,10 +19,10 @@ use twopool_policy::thread::{Thread, cut};
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct NearMiss {
     rule: RuleView,
-    /// `thread` or `process`.
+    /// `thread`, `process` or `cgroup`.
     condition: &'static str,
     reason: Reason,
-    /// The name that the rule would take, escaped.
+    /// The name or path that the rule would take, escaped.
     name: String,
 }
 
@@ -35,6 +36,10 @@ enum Reason {
     Cut,
     /// It is the command line's.
     CommandLine,
+    /// It is the path without systemd's escapes.
+    SystemdEscape,
+    /// It is a cgroup above the thread's.
+    Above,
 }
 
 impl Reason {
@@ -43,6 +48,10 @@ impl Reason {
             Reason::Case => "upper and lower case count",
             Reason::Cut => "the kernel keeps 15 bytes of a name",
             Reason::CommandLine => "rules see the name, not the command line",
+            Reason::SystemdEscape => {
+                "systemd writes some characters of a unit's name as `\\x2d`, and so must the rule"
+            }
+            Reason::Above => "that is not this cgroup; `under` takes what is below too",
         }
     }
 }
@@ -59,7 +68,8 @@ pub(super) fn near_misses(
     let earlier = policy.rules.iter().enumerate();
     let earlier = earlier.take(taken.unwrap_or(policy.rules.len()));
     let missed = earlier.filter_map(|(index, rule)| {
-        let (condition, reason, name) = near(rule, regexes, thread, title)?;
+        let (condition, reason, name) =
+            near(rule, regexes, thread, title).or_else(|| near_cgroup(rule, regexes, thread))?;
         Some(NearMiss {
             rule: RuleView {
                 index: index + 1,
@@ -97,6 +107,47 @@ fn near(rule: &Rule, regexes: &NaiveRegexes, thread: &Thread, title: &[u8]) -> O
             matches.then_some((key, reason, other))
         })
     })
+}
+
+fn near_cgroup(rule: &Rule, regexes: &NaiveRegexes, thread: &Thread) -> Option<Near> {
+    rule.all.cgroup.as_ref()?;
+    let unescaped = (Reason::SystemdEscape, unescape(&thread.cgroup));
+    let slashes = thread.cgroup.iter().enumerate().skip(1).rev();
+    let above = slashes
+        .filter(|(_, byte)| **byte == b'/')
+        .map(|(at, _)| (Reason::Above, thread.cgroup[..at].to_vec()));
+    std::iter::once(unescaped)
+        .chain(above)
+        .find_map(|(reason, path)| {
+            let altered = Thread {
+                cgroup: path.clone(),
+                ..thread.clone()
+            };
+            let matches = path != thread.cgroup && rule_matches(rule, regexes, &altered);
+            matches.then_some(("cgroup", reason, path))
+        })
+}
+
+/// `app-a\x2db` is `app-a-b` to people.
+fn unescape(path: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((first, behind)) = rest.split_first() {
+        let code = rest.strip_prefix(b"\\x").and_then(|hex| hex.get(..2));
+        let code = code.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        match code {
+            // A slash in a unit's name is none that parts cgroups.
+            Some(byte) if byte != b'/' => {
+                out.push(byte);
+                rest = &rest[4..];
+            }
+            _ => {
+                out.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    out
 }
 
 /// What people may take for the name: the program's file name, the title; each as it is and cut.

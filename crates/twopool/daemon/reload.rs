@@ -5,6 +5,7 @@
 //! Invariant: a candidate is what two readings in a row found; a save that is under way is never
 //! half a policy.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
@@ -90,7 +91,8 @@ pub fn run_worker(location: &Location, jobs: &Receiver<Job>, events: &Sender<Eve
             Job::Load { seen } => events.send(Event::Loaded(load(location, seen.as_deref()))),
             Job::Publish { slot, image } => events.send(Event::Published(slot.publish(&image))),
             Job::Prove(mut compiled) => {
-                compiled.prove();
+                // Without its proofs a policy in force is as good; the hook has told of the fault.
+                let _ = survive(|| compiled.prove());
                 events.send(Event::Proved(Report::of(&compiled, false)))
             }
         };
@@ -119,13 +121,25 @@ pub fn load(location: &Location, seen: Option<&str>) -> Outcome {
     if seen == Some(hash.as_str()) {
         return Outcome::Seen;
     }
-    let compiled = compile_unproven(&set.inputs, &HostNames);
+    let compiled = match survive(|| compile_unproven(&set.inputs, &HostNames)) {
+        Ok(compiled) => compiled,
+        Err(message) => return Outcome::Unfinished { message },
+    };
     match empty_file(&compiled) {
         Some(name) => Outcome::Unfinished {
             message: format!("{name} is empty"),
         },
         None => outcome(compiled, set),
     }
+}
+
+/// A fault of the compiler that one policy brings to light must not end a scheduler that runs well under
+/// another one.
+fn survive<T>(compile: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(compile)).map_err(|_| {
+        "the compiler failed on this policy; that is a fault of twopool, please report it"
+            .to_owned()
+    })
 }
 
 /// A file with nothing but blanks and comments: somebody is in the middle of writing it.
@@ -188,6 +202,13 @@ mod tests {
 
     fn loaded(directory: &Path, seen: Option<&str>) -> Outcome {
         load(&Location::of_argument(directory, None), seen)
+    }
+
+    #[test]
+    fn a_fault_of_the_compiler_is_no_end() {
+        assert_eq!(survive(|| 1), Ok(1));
+        let failed = survive(|| -> i32 { panic!("a fault") });
+        assert!(failed.expect_err("it failed").contains("please report it"));
     }
 
     #[test]

@@ -21,6 +21,14 @@ pub fn of_monotonic_ns(moment_ns: u64) -> Option<String> {
     Timestamp::now().checked_sub(age).ok().map(rfc3339)
 }
 
+/// Nanoseconds between two ticks of the scheduler: the coarse clock advances with the tick, so that its
+/// resolution is the tick's length. `None` for one that is no length of a tick.
+pub fn tick_ns() -> Option<u64> {
+    let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    let nanoseconds = u64::try_from(tick.tv_nsec).unwrap_or(0);
+    (tick.tv_sec == 0 && nanoseconds >= 1000).then_some(nanoseconds)
+}
+
 fn rfc3339(at: Timestamp) -> String {
     format!("{at:.3}")
 }
@@ -28,6 +36,12 @@ fn rfc3339(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tick_is_between_one_and_ten_milliseconds() {
+        let tick = tick_ns().expect("Linux has a coarse clock");
+        assert!((1_000_000..=10_000_000).contains(&tick), "{tick}");
+    }
 
     #[test]
     fn zero_is_never() {

@@ -5,10 +5,11 @@
 use std::fs;
 use std::path::Path;
 
-use rustix::time::{ClockId, clock_getres};
 use twopool_diag::{Code, Diagnostic};
 use twopool_policy::compile::Compiled;
 use twopool_policy::policy::{Policy, Pool, Rule};
+
+use super::clock::tick_ns;
 
 /// What a policy depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +23,9 @@ pub struct Facts {
 impl Facts {
     /// Of the host below `root`, whose tick is that of the kernel that runs us.
     pub fn read(root: &Path) -> Self {
-        // The coarse clock advances with the tick, and its resolution is the tick's length.
-        let tick = clock_getres(ClockId::MonotonicCoarse);
-        let nanoseconds = u64::try_from(tick.tv_nsec).unwrap_or(0);
         let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).ok();
         Self {
-            tick_us: (tick.tv_sec == 0 && nanoseconds >= 1000).then_some(nanoseconds / 1000),
+            tick_us: tick_ns().map(|nanoseconds| nanoseconds / 1000),
             cgroup2: mounts.map(|text| text.lines().any(is_cgroup2)),
         }
     }

@@ -29,6 +29,7 @@ use super::libbpf_log;
 use super::preflight::{Host, attach_failure};
 use super::topology::{MAX_CPUS, MAX_LLCS, Topology};
 use crate::exit::{Exit, Failure};
+use crate::host::clock;
 use crate::host::saving::save_whole;
 
 /// A runnable thread that waits longer makes the kernel eject the scheduler; it must be above
@@ -308,6 +309,9 @@ fn write_topology(rodata: &mut types::rodata, topology: &Topology) {
     rodata.nr_llcs = topology.llc_count();
     rodata.nr_ordered = order.len() as u32;
     rodata.smt_active = topology.has_smt();
+    if let Some(tick_ns) = clock::tick_ns() {
+        rodata.tick_ns = tick_ns;
+    }
 }
 
 /// The program keeps this current itself once it is attached; a change in between is caught by

@@ -40,6 +40,8 @@ enum Command {
     Test(cmd::test::Args),
     /// Measure a scenario in instruction-counted time
     Bench(cmd::bench::Args),
+    /// Feed random input to what reads policies, patterns and lists of threads
+    Fuzz(cmd::fuzz::Args),
     /// Run one command in a VM, with twopool and twopool-load on its path
     Vm(cmd::vm::Args),
 }
@@ -65,6 +67,7 @@ fn run(cli: &Cli) -> Result<i32> {
         Command::Run(args) => cmd::run::run(&host, args),
         Command::Test(args) => cmd::test::run(&host, args),
         Command::Bench(args) => cmd::bench::run(&host, args),
+        Command::Fuzz(args) => cmd::fuzz::run(&host, args),
         Command::Vm(args) => cmd::vm::run(&host, args),
     }
 }

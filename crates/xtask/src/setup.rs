@@ -66,12 +66,28 @@ const NEEDS: &[Need] = &[
     },
 ];
 
+/// What fuzzing needs beside all that.
+const FUZZING: &[Need] = &[Need {
+    packages: &["g++"],
+    probe: Probe::Program(&["c++"]),
+    why: "compiles libFuzzer",
+}];
+
 /// Makes sure that everything is there. Does nothing, quickly, when it is.
 pub fn ensure() -> Result<()> {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         bail!("the VM and its kernels are x86-64 Linux only");
     }
-    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !need.probe.is_met()).collect();
+    install(NEEDS)
+}
+
+/// The same for fuzzing.
+pub fn ensure_fuzzing() -> Result<()> {
+    install(FUZZING)
+}
+
+fn install(needs: &[Need]) -> Result<()> {
+    let missing: Vec<&Need> = needs.iter().filter(|need| !need.probe.is_met()).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -3,6 +3,7 @@
 //! Deterministic: a seed always gives the same text and the same threads. Threads are made from the
 //! policy's own patterns, so that they match often and miss narrowly.
 
+pub mod fuzz;
 mod threads;
 
 use std::fmt::Write;

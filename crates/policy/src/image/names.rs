@@ -27,6 +27,7 @@ impl Place {
     pub fn of(key: Key, seed: u32) -> Self {
         let mut hash = (key[0] ^ u64::from(seed)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         hash = (hash ^ (hash >> 32) ^ key[1]).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        hash = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self {
             hash: hash ^ (hash >> 32),
         }
@@ -140,6 +141,30 @@ mod tests {
             }
             for stranger in 0..1000 {
                 assert_eq!(find(&table, [stranger, 9]), None, "{count}");
+            }
+        }
+    }
+
+    /// A hash that spreads numbers well may still send names that differ in one late byte to one place,
+    /// under any seed.
+    #[test]
+    fn names_that_differ_in_one_byte_are_told_apart() {
+        let key = |bytes: &[u8; 16]| -> Key {
+            [0, 8].map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight")))
+        };
+        for at in 0..15 {
+            for count in 2..40 {
+                let names = (0..count).map(|n| {
+                    let mut bytes = *b"elasticsearch-x\0";
+                    bytes[at] = b'A' + n;
+                    (key(&bytes), u64::from(n) + 1)
+                });
+                let names: Vec<(Key, u64)> = names.collect();
+                let table = NameTable::new(&names);
+                assert!(table.seed < 50, "byte {at}, {count} names: {}", table.seed);
+                for (key, value) in &names {
+                    assert_eq!(find(&table, *key), Some(*value), "byte {at}");
+                }
             }
         }
     }

@@ -4,10 +4,9 @@ use twopool_diag::{Code, Diagnostic};
 
 use super::{Context, NOBODY};
 use crate::options::{IdOptions, Options, TestOptions};
-use crate::pattern::normalise;
 use crate::policy::{At, Pool, Rule, Sched, Test};
 use crate::suggest::nearest;
-use crate::thread::{Thread, cut};
+use crate::thread::{Thread, cgroup_path, cut};
 
 impl Context<'_> {
     pub(super) fn tests(&mut self, files: &[Options], rules: &[Rule]) -> Vec<Test> {
@@ -57,7 +56,7 @@ impl Context<'_> {
         }
         thread.leader = options.leader.unwrap_or(thread.process == thread.thread);
         if let Some(cgroup) = &options.cgroup {
-            thread.cgroup = normalise(&cgroup.value).into_bytes();
+            thread.cgroup = cgroup_path(cgroup.value.as_bytes());
         }
         thread.user = self.simulated(options.user.as_ref(), false);
         thread.group = self.simulated(options.group.as_ref(), true);
