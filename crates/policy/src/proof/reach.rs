@@ -128,7 +128,7 @@ impl<'a> Prover<'a> {
         let earlier = [self.space.sides[0].bits(|other| other < rule), [0; 8]];
         match self.any_of(rule, also, &chosen, earlier) {
             Answer::Yes(thread) => Verdict::Reachable(thread),
-            Answer::Undecided => self.blocked_by_one(rule, also, &chosen),
+            Answer::Undecided => self.unblocked(rule, also, &chosen),
             Answer::No(core) => Verdict::Unreachable(match core == Alternatives::default() {
                 true => self.own_fault(rule, also, &chosen),
                 false => Why::TakenBy(self.reduced(core, |prover, blockers| {
@@ -138,7 +138,20 @@ impl<'a> Prover<'a> {
         }
     }
 
-    /// What all earlier rules together make too hard may be plain from one of them.
+    /// What all earlier rules together make too hard is plain where some thread of the rule, whichever
+    /// is found first, happens to be none of theirs, or where one of them takes all.
+    fn unblocked(
+        &mut self,
+        rule: usize,
+        also: Option<Literal>,
+        chosen: &impl Fn(usize) -> bool,
+    ) -> Verdict {
+        match self.any_of(rule, also, chosen, Alternatives::default()) {
+            Answer::Yes(thread) => Verdict::Reachable(thread),
+            _ => self.blocked_by_one(rule, also, chosen),
+        }
+    }
+
     fn blocked_by_one(
         &mut self,
         rule: usize,

@@ -13,6 +13,22 @@ use twopool_policy::naive::{NaiveRegexes, classify};
 use twopool_policy::proof::{Verdict, is_possible};
 use twopool_policy::thread::Thread;
 
+/// Thousands of names before a rule make the search for a thread that is none of them long, and nearly any
+/// thread of the rule is one.
+#[test]
+fn a_rule_behind_a_long_list_has_a_witness() {
+    let list = |count: usize, of: &dyn Fn(usize) -> String| -> String {
+        (0..count).map(|i| format!("\"{}\", ", of(i))).collect()
+    };
+    let out = common::policy(&format!(
+        "[[rule]]\npool = \"critical\"\nthread = [{}]\n[[rule]]\npool = \"critical\"\nthread = [{}]\n",
+        list(16_000, &|i| format!("name-{i}")),
+        list(60, &|i| format!("*in{i}side*"))
+    ));
+    let found = &out.reach.rules;
+    assert!(matches!(found[1], Verdict::Reachable(_)), "{:?}", found[1]);
+}
+
 #[test]
 fn nothing_random_reaches_what_is_called_unreachable() {
     let (mut pairs, mut unreached, mut undecided) = (0, 0, 0);
