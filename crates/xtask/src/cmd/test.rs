@@ -130,7 +130,12 @@ fn run_guests(host: &Host, args: &Args) -> Result<Tally> {
         }
     };
     for kernel in &kernels {
-        tally.add(run_guest(host, args, kernel, &artifacts)?);
+        let (mut counted, by_emulator) = run_guest(host, args, kernel, &artifacts)?;
+        if by_emulator {
+            host::loudly("the emulator's fault, not the kernel's (see EMULATOR_FAULT): once more");
+            (counted, _) = run_guest(host, args, kernel, &artifacts)?;
+        }
+        tally.add(counted);
     }
     Ok(tally)
 }
@@ -158,8 +163,18 @@ fn choose_kernels(host: &Host, args: &Args) -> Result<Vec<Option<Kernel>>> {
     Ok(vec![oldest, newest])
 }
 
-/// All guest tests in one boot.
-fn run_guest(host: &Host, args: &Args, kernel: &Kernel, artifacts: &Artifacts) -> Result<Tally> {
+/// The kernel patches its code while it runs, by way of a breakpoint. An emulator with a thread for each
+/// CPU may execute the breakpoint after the kernel has done with it: seen once in some tens of boots, in
+/// `__schedule`, when a scheduler comes or goes. No hardware does that.
+const EMULATOR_FAULT: &str = "Oops: int3";
+
+/// All guest tests in one boot; also whether the emulator ended it.
+fn run_guest(
+    host: &Host,
+    args: &Args,
+    kernel: &Kernel,
+    artifacts: &Artifacts,
+) -> Result<(Tally, bool)> {
     println!("\n== kernel {} ==", kernel.version);
     let mut words = vec!["twopool-vm-tests".to_owned()];
     words.extend(args.filter.clone());
@@ -198,11 +213,13 @@ fn run_guest(host: &Host, args: &Args, kernel: &Kernel, artifacts: &Artifacts) -
     if !matches!(outcome.end, End::Exited(_)) {
         exit_code(&outcome, boot.timeout);
     }
-    let faults = outcome.console.findings().iter();
-    let quiet = !faults.into_iter().any(|f| f.severity == Severity::Fault);
+    let faults = outcome.console.findings();
+    let by_emulator =
+        matches!(outcome.end, End::Died) && faults.iter().any(|f| f.line.contains(EMULATOR_FAULT));
+    let quiet = !faults.iter().any(|f| f.severity == Severity::Fault);
     tally.check(
         &format!("kernel {} reports no fault", kernel.series()),
         quiet,
     );
-    Ok(tally)
+    Ok((tally, by_emulator))
 }
